@@ -1,0 +1,82 @@
+"""What any backend promises to the Executor: bytes in, bytes out. The local ones keep it too."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
+    from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Slot:
+    """A place where tasks run.
+
+    Attributes
+    ----------
+    number
+        Its number in this backend.
+    threads
+        Tasks that run there at once.
+    read_ahead
+        Tasks more that may wait there with their inputs read.
+    node
+        Name of the machine, for logs.
+    gpu
+        Name of its GPU, if it has one.
+    gpu_bytes
+        Free memory of that GPU when the slot started, in bytes.
+    """
+
+    number: int
+    threads: int = 1
+    read_ahead: int = 0
+    node: str = ""
+    gpu: str = ""
+    gpu_bytes: int = 0
+
+
+class Backend(Protocol):
+    """Runs packed tasks. Order, feeding, admission, repeats and error texts are the Executor's business."""
+
+    repeats: int
+    """How often a task may be tried again when its worker died; 0 on this machine, where a death has a cause."""
+
+    def start(self) -> None:
+        """Bring up what is not running; return when the slots answer, or raise with the reason."""
+
+    def slots(self) -> list[Slot]:
+        """Return the slots that are alive."""
+
+    def submit(self, task: bytes, slot: int | None = None) -> Future[bytes]:
+        """Run a task in the least busy slot, or in a given one; the future holds a packed `Outcome`, never an error."""
+
+    def put_dir(self) -> Path | None:
+        """Return the folder of shared files that all slots can map; None where slots share this process's memory."""
+
+    def pids(self) -> list[int]:
+        """Return the local worker processes, whose memory counts as this run's."""
+
+    def stop(self, *, now: bool = False) -> None:
+        """End all workers within 10 seconds and remove what was made; with `now`, without waiting for tasks."""
+
+
+@dataclass(frozen=True)
+class ExecutorSpec:
+    """A named backend that a plugin offers.
+
+    Attributes
+    ----------
+    name
+        As in ``--executor NAME``.
+    load
+        ``"module:factory"``; the factory is called with `Workers` and returns a `Backend`.
+    help
+        One line.
+    """
+
+    name: str
+    load: str
+    help: str = ""

@@ -1,0 +1,526 @@
+"""The Executor: in-order map over workers of any backend, with bounded feeding and admission by memory."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import logging
+import os
+import queue
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any
+
+from moraine_core.cache import prepare_caches
+from moraine_core.errors import DeviceError, MemoryBudgetError, UsageError, WorkerDiedError
+from moraine_core.executor import memory, shared
+from moraine_core.executor.memory import MemoryWatch, gib
+from moraine_core.executor.message import Outcome, pack
+from moraine_core.executor.progress import Progress
+from moraine_core.executor.threads import ThreadBackend
+from moraine_core.options import Workers
+from moraine_core.task import Call, ChunkCall, kernel_name, resolve
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from concurrent.futures import Future
+    from pathlib import Path
+    from types import TracebackType
+
+    from moraine_core.executor.backend import Backend, Slot
+    from moraine_core.plan import Chunk, ChunkTask
+
+log = logging.getLogger("moraine")
+
+GPU_SHARE = 0.9
+"""Share of a GPU's free memory that tasks may use: cupy and kernels need some besides."""
+
+
+class Executor:
+    """Runs tasks in threads, spawned processes, or one process per GPU; use it as a context manager.
+
+    Parameters
+    ----------
+    cuda
+        One process per GPU.
+    n_workers
+        Worker threads or processes; by default the usable cores or GPUs.
+    threads_per_worker
+        Tasks at once in a worker; 1 by default.
+    processes
+        Spawned processes instead of threads.
+    gpus
+        GPUs to use, by number or UUID; all visible ones by default.
+    max_memory
+        Bytes the whole run may use; by default 80 % of what is available.
+    scratch
+        Folder for shared objects; by default ``MORAINE_SCRATCH`` or the system's temporary folder.
+    progress
+        Draw a bar on a terminal.
+    backend
+        Another backend than those of this machine.
+
+    Raises
+    ------
+    UsageError
+        Unknown worker arguments, or counts below 1.
+    DeviceError
+        A GPU was asked for that is not there.
+    """
+
+    def __init__(
+        self,
+        cuda: bool = False,  # noqa: FBT001, FBT002 - the contract's signature
+        n_workers: int | None = None,
+        threads_per_worker: int | None = None,
+        processes: bool | None = None,  # noqa: FBT001 - the contract's signature
+        *,
+        gpus: Sequence[str] = (),
+        max_memory: int | None = None,
+        scratch: str | None = None,
+        progress: bool = False,
+        backend: Backend | None = None,
+        **unknown: Any,
+    ) -> None:
+        if unknown:
+            msg = f"unknown worker arguments: {', '.join(unknown)}; known are {', '.join(f.name for f in fields(Workers))}"
+            raise UsageError(msg)
+        for name, count in (("n_workers", n_workers), ("threads_per_worker", threads_per_worker)):
+            if count is not None and count < 1:
+                msg = f"{name} is {count}; expected at least 1"
+                raise UsageError(msg)
+        self.cuda = cuda
+        self.max_memory = max_memory
+        self._progress = progress
+        self._backend = backend or _local_backend(
+            cuda=cuda,
+            n_workers=n_workers,
+            threads=threads_per_worker or 1,
+            processes=bool(processes),
+            gpus=gpus,
+            scratch=scratch or os.environ.get("MORAINE_SCRATCH") or None,
+        )
+        self._limit = 0
+        self._started = 0
+        self._watch: MemoryWatch | None = None
+        self._peak_bytes = 0
+        self._puts = itertools.count()
+        self._generation = 0
+        self._kept: list[str] = []
+        self._files: list[Path] = []
+
+    @classmethod
+    def of(cls, workers: Workers, **options: Any) -> Executor:
+        """Return the executor that worker options ask for."""
+        asked = {f.name: getattr(workers, f.name) for f in fields(workers) if f.name != "executor"}
+        return cls(**asked, **options)
+
+    # ------------------------------------------------------------------------------------------------ life
+
+    def __enter__(self) -> Executor:
+        prepare_caches()
+        self._backend.start()
+        self._started = len(self._backend.slots())
+        here = memory.tree_bytes([os.getpid()])
+        self._limit = self.max_memory or here + int(memory.SHARE * memory.get_mem_avail())
+        self._watch = MemoryWatch(self._backend.pids, self._limit)
+        self._watch.start()
+        log.info("workers: %s, memory for the run %s", self._describe(), gib(self._limit))
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._watch is not None:
+            self._watch.stop()
+            self._peak_bytes = self._watch.peak_bytes
+        self._backend.stop(now=kind is not None and not issubclass(kind, Exception))
+        self.release()
+        log.info("workers: stopped, peak memory %s", gib(self._peak_bytes))
+
+    def _describe(self) -> str:
+        slots = self._backend.slots()
+        if self.cuda:
+            return f"{len(slots)} GPU processes ({', '.join(slot.gpu for slot in slots)})"
+        if isinstance(self._backend, ThreadBackend):
+            return f"{len(slots)} threads"
+        return f"{len(slots)} processes with {slots[0].threads} threads each"
+
+    @property
+    def peak_bytes(self) -> int:
+        """Largest memory of this process and all workers so far, in bytes."""
+        if self._watch is None:
+            return self._peak_bytes
+        self._watch.sample()
+        return self._watch.peak_bytes
+
+    # -------------------------------------------------------------------------------------------- mapping
+
+    def map(self, fn: Callable[..., Any], tasks: Iterable[Sequence[Any]], desc: str = "") -> list[Any]:
+        """Run ``fn(*task)`` for each task; return the results in the order of the tasks.
+
+        Parameters
+        ----------
+        fn
+            An importable function that releases the interpreter lock or is worth a process.
+        tasks
+            Arguments of each call, under 64 KiB pickled; large objects go by `put`.
+        desc
+            Name in progress lines.
+
+        Raises
+        ------
+        Exception
+            The first exception of a task, with its own type where that can be pickled, else a `TaskError`; it carries
+            the worker's traceback. Tasks not yet started are dropped; the executor stays usable.
+        WorkerDiedError
+            A worker process ended while it held a task.
+        """
+        return self.run([Call(fn, tuple(args), {}) for args in tasks], desc or getattr(fn, "__name__", "map"))
+
+    def map_chunks(
+        self,
+        fn: Callable[..., Any] | str,
+        tasks: Iterable[tuple[Sequence[Any], Sequence[Chunk]]],
+        cuda: bool | None = None,  # noqa: FBT001 - the contract's signature
+        desc: str = "",
+        **kwargs: Any,
+    ) -> list[Any]:
+        """Run a kernel as a chunk task for each ``(inputs, outputs)``; return the small results in order.
+
+        Parameters
+        ----------
+        fn
+            The kernel, or its name ``"module:function"``.
+        tasks
+            Inputs and outputs, as in `ChunkTask`.
+        cuda
+            Compute on the worker's GPU; by default if the executor has GPUs.
+        desc
+            Name in progress lines.
+        **kwargs
+            Keywords of every kernel call.
+        """
+        from moraine_core.plan import ChunkTask
+
+        name = kernel_name(fn)
+        chunk_tasks = [ChunkTask(name, tuple(i), tuple(o), kwargs) for i, o in tasks]
+        return self.run_chunk_tasks(chunk_tasks, desc=desc or name.rpartition(":")[2], cuda=cuda)
+
+    def run_chunk_tasks(
+        self,
+        tasks: Sequence[ChunkTask],
+        *,
+        desc: str,
+        cuda: bool | None = None,
+        shared: Mapping[str, Any] | None = None,
+        task_bytes: int = 0,
+        done: int = 0,
+        on_done: Callable[[int, Any], None] | None = None,
+    ) -> list[Any]:
+        """Run the tasks of a plan; return their small results in order.
+
+        Parameters
+        ----------
+        tasks
+            What to do.
+        desc, done
+            Name in progress lines, and the number of tasks done before.
+        cuda
+            As in `map_chunks`.
+        shared
+            Keywords, handles among them, of every kernel call.
+        task_bytes
+            Projected memory of the largest task; as many run at once as fit.
+        on_done
+            Called with number and small result of each task as it ends, in this thread.
+        """
+        for name in {task.kernel for task in tasks}:
+            resolve(name)  # a kernel that cannot be imported is known before any task is sent
+        cuda = self.cuda if cuda is None else cuda
+        calls = [ChunkCall(task, cuda=cuda, shared=shared) for task in tasks]
+        ahead = max((task.input_bytes for task in tasks), default=0) if task_bytes else 0
+        return self.run(calls, desc, window=self._window(task_bytes, ahead), done=done, on_done=on_done)
+
+    def run(
+        self,
+        calls: Sequence[Any],
+        desc: str,
+        *,
+        window: int | None = None,
+        done: int = 0,
+        on_done: Callable[[int, Any], None] | None = None,
+    ) -> list[Any]:
+        """Run packed calls, at most `window` of them handed out at once; return the results in order."""
+        if not calls:
+            return []
+        self._backend.start()  # brings back workers that an earlier error cost
+        return _Run(self, calls, desc, window or self._window(0, 0), done, on_done).results()
+
+    def run_on_workers(self, fn: Callable[..., Any], *args: Any) -> list[Any]:
+        """Run ``fn(*args)`` once in every worker; return the results in the order of the workers.
+
+        Raises
+        ------
+        Exception
+            The first failure.
+        """
+        self._backend.start()
+        message = pack(Call(fn, args, {}))
+        futures = [self._backend.submit(message, slot.number) for slot in self._backend.slots()]
+        outcomes = [Outcome.unpack(future.result()) for future in futures]
+        for outcome in outcomes:
+            if outcome.kind != "ok":
+                raise _with_note(outcome.value, outcome.traceback)
+        return [outcome.value for outcome in outcomes]
+
+    # ----------------------------------------------------------------------------------------- sharing
+
+    def put(self, obj: Any) -> shared.Handle:
+        """Make one object reachable from every task, at the cost of one copy per machine.
+
+        Parameters
+        ----------
+        obj
+            Anything that can be pickled. Its arrays are read-only in the tasks.
+
+        Returns
+        -------
+        Handle
+            Use it anywhere in a task's arguments; the task receives the object.
+        """
+        number = next(self._puts)
+        key = f"{id(self)}.{self._generation}:{number}"
+        folder = self._backend.put_dir()
+        if folder is None:
+            shared.keep(key, _read_only(obj))
+            self._kept.append(key)
+            return shared.Handle(key, "")
+        from moraine_core.store import disk_errors
+
+        path = folder / f"{self._generation}-{number}.put"
+        self._files.append(path)
+        with disk_errors(path):
+            shared.write(path, obj)
+        return shared.Handle(key, str(path))
+
+    def release(self) -> None:
+        """Let go of all objects that were `put` so far."""
+        shared.forget(self._kept)
+        for path in self._files:
+            path.unlink(missing_ok=True)
+        self._kept, self._files = [], []
+        self._generation += 1
+
+    # --------------------------------------------------------------------------------------- admission
+
+    def task_budget(self) -> int:
+        """Return the bytes that all running tasks together may use."""
+        pids = self._backend.pids()
+        workers = [sum(memory.resident(pid)) for pid in pids]
+        to_come = sum(max(memory.LIBRARY_BYTES - size, 0) for size in workers)
+        return self._limit - memory.tree_bytes([os.getpid(), *pids]) - to_come
+
+    def fits(self, task_bytes: int) -> bool:
+        """Tell whether at least one task of that size fits into memory, and on every GPU."""
+        if self.cuda and any(task_bytes > GPU_SHARE * slot.gpu_bytes for slot in self._backend.slots()):
+            return False
+        return task_bytes <= self.task_budget()
+
+    def _window(self, task_bytes: int, input_bytes: int) -> int:
+        """Return how many tasks may be handed out at once: as many as run, and one read-ahead each if that fits too."""
+        slots = self._backend.slots()
+        running = sum(self._gpu_threads(slot, task_bytes) for slot in slots)
+        ahead = sum(slot.read_ahead for slot in slots)
+        if not task_bytes:
+            return running + ahead
+        budget = self.task_budget()
+        if task_bytes > budget:
+            msg = (
+                f"one task needs {gib(task_bytes)}, the run may use {gib(max(budget, 0))} "
+                f"(of {gib(self._limit)}); choose smaller blocks or raise --max-memory"
+            )
+            raise MemoryBudgetError(msg)
+        admitted = min(running, budget // task_bytes)
+        if admitted < running:
+            log.info("memory: %d tasks at once instead of %d, each %s", admitted, running, gib(task_bytes))
+            return admitted
+        return running + min(ahead, (budget - running * task_bytes) // max(input_bytes, 1))
+
+    def _gpu_threads(self, slot: Slot, task_bytes: int) -> int:
+        if not (self.cuda and task_bytes):
+            return slot.threads
+        return max(1, min(slot.threads, int(GPU_SHARE * slot.gpu_bytes) // task_bytes))
+
+    def over_limit(self) -> int:
+        """Return the memory in bytes by which the run was seen above its limit, or 0."""
+        return self._watch.over_limit if self._watch else 0
+
+    # ------------------------------------------------------------------------- what a run of tasks needs
+
+    @property
+    def backend(self) -> Backend:
+        """The backend that runs the tasks."""
+        return self._backend
+
+    def progress(self, desc: str, total: int, done: int) -> Progress:
+        """Return the progress of a map."""
+        return Progress(desc, total + done, done=done, bar=self._progress)
+
+    def death_advice(self, error: WorkerDiedError, task: str) -> WorkerDiedError:
+        """Return the error of a dead worker with its task, what usually ends one, its memory, and what to try."""
+        peak = self._watch.worker_peaks.get(error.pid, 0) if self._watch else 0
+        usual = ""
+        if "signal 9" in str(error):
+            usual = "; usually the system ended it because memory ran out"
+        elif "signal 11" in str(error) or "signal 6" in str(error):
+            usual = "; usually a crash in compiled code"
+        used = f" It used {gib(peak)}." if peak else ""
+        fewer = f"--n-workers {self._started - 1}" if self._started > 1 else "smaller --chunks"
+        advised = WorkerDiedError(f"{error}, on {task}{usual}.{used} Try {fewer} or a lower --max-memory.")
+        advised.pid = error.pid
+        return advised
+
+
+class _Run:
+    """One map: hands out tasks within a window, takes their outcomes, keeps them in order."""
+
+    def __init__(
+        self,
+        executor: Executor,
+        calls: Sequence[Any],
+        desc: str,
+        window: int,
+        done: int,
+        on_done: Callable[[int, Any], None] | None,
+    ) -> None:
+        self._executor = executor
+        self._calls = calls
+        self._desc = desc
+        self._window = max(window, 1)
+        self._on_done = on_done
+        self._progress = executor.progress(desc, len(calls), done)
+        self._answers: queue.SimpleQueue[tuple[int, Future[bytes]]] = queue.SimpleQueue()
+        self._results: list[Any] = [None] * len(calls)
+        self._repeats: dict[int, int] = {}
+        self._out = 0
+        self._error: BaseException | None = None
+
+    def results(self) -> list[Any]:
+        """Run everything."""
+        waiting = iter(range(len(self._calls)))
+        try:
+            for number in itertools.islice(waiting, self._window):
+                self._hand_out(number)
+            while self._out:
+                answer = self._next_answer()
+                if answer is None:
+                    continue
+                self._take(*answer)
+                if self._error is None:
+                    for number in itertools.islice(waiting, 1):
+                        self._hand_out(number)
+        except BaseException as error:
+            if not isinstance(error, Exception):
+                self._executor.backend.stop(now=True)
+                raise
+            self._drain()
+            raise
+        if self._error is not None:
+            raise self._error
+        return self._results
+
+    def _hand_out(self, number: int) -> None:
+        message = pack(self._calls[number])
+        self._out += 1
+        future = self._executor.backend.submit(message)
+        future.add_done_callback(lambda done: self._answers.put((number, done)))
+
+    def _next_answer(self) -> tuple[int, Future[bytes]] | None:
+        """Wait for an answer, but not silently, and not beyond the memory limit."""
+        with contextlib.suppress(queue.Empty):
+            return self._answers.get(timeout=min(self._progress.silence + 0.01, 1.0))
+        self._progress.heartbeat()
+        if self._error is None and (used := self._executor.over_limit()):
+            self._error = MemoryBudgetError(
+                f"{self._desc}: the run used {gib(used)}, more than it may; "
+                "choose smaller blocks, fewer workers, or raise --max-memory"
+            )
+        return None
+
+    def _take(self, number: int, future: Future[bytes]) -> None:
+        self._out -= 1
+        outcome = Outcome.unpack(future.result())
+        if outcome.kind == "ok":
+            self._results[number] = outcome.value
+            self._progress.advance()
+            if self._on_done is not None:
+                self._on_done(number, outcome.value)
+            return
+        backend = self._executor.backend
+        if outcome.kind in ("died", "dropped") and self._repeats.get(number, 0) < backend.repeats:
+            self._repeats[number] = self._repeats.get(number, 0) + 1
+            log.warning("%s: task %d is tried again: %s", self._desc, number, outcome.value)
+            backend.start()
+            self._hand_out(number)
+            return
+        if self._error is None and outcome.kind != "dropped":
+            self._error = self._explain(number, outcome)
+
+    def _explain(self, number: int, outcome: Outcome) -> BaseException:
+        task = f"task {number} of {len(self._calls)}: {self._calls[number]}"
+        error = outcome.value
+        if outcome.kind == "died":
+            return self._executor.death_advice(error, f"{self._desc}, {task}")
+        return _with_note(error, outcome.traceback, f"{self._desc}, {task}")
+
+    def _drain(self) -> None:
+        """Wait for the tasks that are still running, so that the next map finds no answers of this one."""
+        while self._out:
+            self._answers.get()
+            self._out -= 1
+
+
+def _with_note(error: BaseException, trace: str, where: str = "") -> BaseException:
+    """Return an exception that also says where it happened, with the worker's traceback."""
+    if where:
+        error.add_note(f"in {where}")
+    if trace:
+        error.add_note(f"the worker's traceback:\n{trace}")
+    return error
+
+
+def _read_only(obj: Any) -> Any:
+    """Return an array as a view that cannot be written; anything else as it is."""
+    if type(obj).__module__ == "numpy" and hasattr(obj, "flags"):
+        obj = obj.view()
+        obj.flags.writeable = False
+    return obj
+
+
+def _local_backend(
+    *, cuda: bool, n_workers: int | None, threads: int, processes: bool, gpus: Sequence[str], scratch: str | None
+) -> Backend:
+    """Return the backend of this machine that the arguments ask for."""
+    from moraine_core.executor.processes import ProcessBackend
+    from moraine_core.executor.worker import Settings
+
+    cores = memory.usable_cores()
+    if cuda:
+        from moraine_core.device import visible_gpus
+
+        devices = visible_gpus(gpus)
+        if n_workers is not None and n_workers > len(devices):
+            msg = f"{n_workers} workers asked for, but there are {len(devices)} GPUs: {', '.join(devices)}"
+            raise DeviceError(msg)
+        devices = devices[: n_workers or len(devices)]
+        # the driver's tools count GPUs in bus order; CUDA is told to do the same
+        order = {} if "CUDA_DEVICE_ORDER" in os.environ else {"CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
+        settings = Settings(threads, write_behind=True, gpu=True, io_threads=max(cores // len(devices), 1))
+        return ProcessBackend([{"CUDA_VISIBLE_DEVICES": d, **order} for d in devices], settings, scratch)
+    if gpus:
+        msg = "--gpus is given without --cuda"
+        raise UsageError(msg)
+    if processes:
+        count = n_workers or cores
+        return ProcessBackend([{}] * count, Settings(threads, io_threads=max(cores // count, 1)), scratch)
+    return ThreadBackend((n_workers or cores) * threads)

@@ -1,0 +1,80 @@
+"""Tasks and answers as bytes: the whole protocol between an executor and the workers of any backend."""
+
+from __future__ import annotations
+
+import pickle
+import traceback
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from moraine_core.errors import TaskError, UsageError
+
+MESSAGE_LIMIT = 64 * 1024
+"""Largest task in bytes: paths, slices and options fit easily, an array does not."""
+
+
+def pack(task: Any) -> bytes:
+    """Return a task as bytes.
+
+    Raises
+    ------
+    UsageError
+        It cannot be pickled, or is larger than `MESSAGE_LIMIT`.
+    """
+    try:
+        message = pickle.dumps(task, protocol=5)
+    except (pickle.PicklingError, AttributeError, TypeError) as error:
+        msg = f"task {task}: {error}; a task is an importable function with arguments that can be pickled"
+        raise UsageError(msg) from error
+    if len(message) > MESSAGE_LIMIT:
+        msg = (
+            f"task {str(task)[:200]} is {len(message) // 1024} KiB, at most {MESSAGE_LIMIT // 1024} travel to a worker; "
+            "hand large objects over with put(), or store them as zarr"
+        )
+        raise UsageError(msg)
+    return message
+
+
+@dataclass(slots=True)
+class Outcome:
+    """How a task ended.
+
+    Attributes
+    ----------
+    kind
+        ``ok``; ``raised`` an exception; its worker ``died``; or it was ``dropped`` unstarted when its worker died.
+    value
+        The result, or the exception.
+    traceback
+        The worker's traceback of an exception.
+    peak_bytes
+        Largest resident memory of the worker so far.
+    """
+
+    kind: Literal["ok", "raised", "died", "dropped"]
+    value: Any
+    traceback: str = ""
+    peak_bytes: int = 0
+
+    def pack(self) -> bytes:
+        """Return the outcome as bytes; a result that cannot be pickled becomes an error that says so."""
+        answer = (self.kind, self.value, self.traceback, self.peak_bytes)
+        try:
+            return pickle.dumps(answer, protocol=5)
+        except Exception as error:  # noqa: BLE001 - pickling runs anybody's code
+            return raised(TaskError(type(error).__name__, f"the task's result cannot be pickled: {error}")).pack()
+
+    @staticmethod
+    def unpack(answer: bytes) -> Outcome:
+        """Return the outcome that `pack` wrote."""
+        return Outcome(*pickle.loads(answer))  # noqa: S301 - from our own worker
+
+
+def raised(error: BaseException) -> Outcome:
+    """Return the outcome of a task that raised: its own exception where that survives pickling, else a `TaskError`."""
+    text = "".join(traceback.format_exception(error))
+    try:
+        pickle.loads(pickle.dumps(error, protocol=5))  # noqa: S301 - our own bytes
+    except Exception:  # noqa: BLE001 - pickling runs anybody's code
+        error = TaskError(type(error).__name__, str(error), text)
+    return Outcome("raised", error, text)

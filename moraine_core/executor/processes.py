@@ -1,0 +1,287 @@
+"""The parent side of worker processes, with or without a GPU: starting, feeding, listening, burying.
+
+Each worker has a pipe of its own, so one that is killed while it sends blocks nobody else. A listener thread waits on
+all pipes and on the processes themselves: an answer or a death is seen at once.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import os
+import selectors
+import shutil
+import signal
+import tempfile
+import threading
+import time
+from collections import OrderedDict
+from concurrent.futures import Future
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from moraine_core.errors import WorkerDiedError
+from moraine_core.executor import worker
+from moraine_core.executor.backend import Slot
+from moraine_core.executor.message import Outcome
+from moraine_core.executor.worker import SERIAL_LIBRARIES, STOP, UNGUARDED, Settings
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+STOP_SECONDS = 10.0
+"""How long running tasks may take to end before their worker is terminated."""
+
+_environment = threading.Lock()
+
+
+class _Process:
+    """One worker process as the parent sees it."""
+
+    def __init__(self, number: int, settings: Settings, environ: Mapping[str, str]) -> None:
+        context = multiprocessing.get_context("spawn")
+        self.number = number
+        self.connection, theirs = context.Pipe(duplex=True)
+        self.tasks: OrderedDict[int, Future[bytes]] = OrderedDict()
+        self.info: dict[str, Any] = {}
+        self.peak_bytes = 0
+        self.process = context.Process(
+            target=worker.main, args=(theirs, settings), name=f"moraine-{number}", daemon=True
+        )
+        with _child_environment(environ):
+            self.process.start()
+        theirs.close()  # so that the pipe ends when the worker does
+
+    def await_ready(self) -> None:
+        """Wait for the first answer, or raise what kept the worker from starting."""
+        try:
+            outcome = Outcome.unpack(self.connection.recv_bytes())
+        except EOFError:
+            self.process.join()
+            raise WorkerDiedError(self.obituary("while it started")) from None
+        if outcome.kind == "raised":
+            raise outcome.value
+        self.info = outcome.value
+
+    def obituary(self, when: str) -> str:
+        """Return how the process ended, in words."""
+        code = self.process.exitcode
+        if code == UNGUARDED:
+            return (
+                "worker processes import the script that starts them, and this one starts them at its top level; "
+                'put the calls under  if __name__ == "__main__":  and run it again'
+            )
+        if code is not None and code < 0:
+            name = signal.Signals(-code).name if -code in signal.valid_signals() else str(-code)
+            how = f"was killed by signal {-code} ({name})"
+        else:
+            how = f"ended with exit code {code}"
+        return f"worker {self.number} (process {self.process.pid}) {how} {when}"
+
+
+@contextlib.contextmanager
+def _child_environment(changes: Mapping[str, str]) -> Iterator[None]:
+    """Start a process with other environment variables, and with Ctrl-C held back until it ignores it."""
+    with _environment:
+        before = {name: os.environ.get(name) for name in changes}
+        os.environ.update(changes)
+        held = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:
+            yield
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, held)
+            for name, value in before.items():
+                if value is None:
+                    os.environ.pop(name, None)
+                else:
+                    os.environ[name] = value
+
+
+class ProcessBackend:
+    """Spawned worker processes on this machine.
+
+    Parameters
+    ----------
+    environs
+        One mapping of environment variables per worker, such as its GPU.
+    settings
+        How each of them works.
+    scratch
+        Folder under which shared objects are written; the system's temporary folder by default.
+    """
+
+    repeats = 0
+
+    def __init__(
+        self, environs: Sequence[Mapping[str, str]], settings: Settings, scratch: str | Path | None = None
+    ) -> None:
+        self._environs = [{**SERIAL_LIBRARIES, **environ} for environ in environs]
+        self._settings = settings
+        self._scratch = scratch
+        self._workers: dict[int, _Process] = {}
+        self._put_dir: Path | None = None
+        self._lock = threading.Lock()
+        self._numbers = 0
+        self._selector = selectors.DefaultSelector()
+        self._wake_read, self._wake_write = os.pipe()
+        self._selector.register(self._wake_read, selectors.EVENT_READ, None)
+        self._listener: threading.Thread | None = None
+
+    # ------------------------------------------------------------------------------------------------ life
+
+    def start(self) -> None:
+        """Start the workers that are not running, side by side, and wait until all of them answer."""
+        worker.exit_if_unguarded()
+        missing = [n for n in range(len(self._environs)) if n not in self._workers]
+        if not missing:
+            return
+        fresh = []
+        try:
+            for number in missing:
+                fresh.append(_Process(number, self._settings, self._environs[number]))
+            for process in fresh:
+                process.await_ready()
+        except BaseException:
+            for process in fresh:
+                process.process.kill()
+                process.process.join()
+            self.stop(now=True)
+            raise
+        with self._lock:
+            for process in fresh:
+                self._workers[process.number] = process
+                self._selector.register(process.connection, selectors.EVENT_READ, process)
+                self._selector.register(process.process.sentinel, selectors.EVENT_READ, process)
+        if self._listener is None:
+            self._listener = threading.Thread(target=self._listen, name="moraine-listener", daemon=True)
+            self._listener.start()
+
+    def stop(self, *, now: bool = False) -> None:
+        """End all workers: asked, then terminated after 10 seconds, then killed. Idempotent."""
+        with self._lock:
+            workers = list(self._workers.values())
+        for process in workers:
+            if now:
+                process.process.terminate()
+            else:
+                with contextlib.suppress(OSError):
+                    process.connection.send_bytes(STOP)
+        deadline = time.monotonic() + (1.0 if now else STOP_SECONDS)
+        for process in workers:
+            process.process.join(max(deadline - time.monotonic(), 0))
+        for process in workers:
+            if process.process.is_alive():
+                process.process.terminate()
+                process.process.join(1)
+            if process.process.is_alive():
+                process.process.kill()
+                process.process.join()
+        if self._listener is not None:
+            os.write(self._wake_write, b"x")
+            self._listener.join()
+            self._listener = None
+        for process in workers:
+            self._bury(process)
+        if self._put_dir is not None:
+            shutil.rmtree(self._put_dir, ignore_errors=True)
+            self._put_dir = None
+
+    def __del__(self) -> None:
+        with contextlib.suppress(Exception):
+            self._selector.close()
+            os.close(self._wake_read)
+            os.close(self._wake_write)
+
+    # ------------------------------------------------------------------------------------------------ work
+
+    def slots(self) -> list[Slot]:
+        """Return the living workers."""
+        with self._lock:
+            return [
+                Slot(
+                    number,
+                    threads=self._settings.threads,
+                    read_ahead=1,
+                    gpu=process.info.get("gpu", ""),
+                    gpu_bytes=process.info.get("free_bytes", 0),
+                )
+                for number, process in sorted(self._workers.items())
+            ]
+
+    def submit(self, task: bytes, slot: int | None = None) -> Future[bytes]:
+        """Send a task to the given or the least busy worker."""
+        future: Future[bytes] = Future()
+        with self._lock:
+            if slot is None and self._workers:
+                slot = min(self._workers, key=lambda n: len(self._workers[n].tasks))
+            process = self._workers.get(-1 if slot is None else slot)
+            if process is not None:
+                self._numbers += 1
+                number = self._numbers
+                process.tasks[number] = future
+        if process is None:
+            future.set_result(Outcome("dropped", None).pack())
+            return future
+        # a worker that has just died is buried by the listener, and this task with it
+        with contextlib.suppress(OSError):
+            process.connection.send_bytes(number.to_bytes(8, "little") + task)
+        return future
+
+    def put_dir(self) -> Path | None:
+        """Return the folder of shared files."""
+        if self._put_dir is None:
+            self._put_dir = Path(tempfile.mkdtemp(prefix="moraine-put-", dir=self._scratch))
+        return self._put_dir
+
+    def pids(self) -> list[int]:
+        """Return the worker processes."""
+        with self._lock:
+            return [process.process.pid for process in self._workers.values() if process.process.pid is not None]
+
+    # ------------------------------------------------------------------------------------------- listening
+
+    def _listen(self) -> None:
+        """Take answers and deaths until woken by `stop`."""
+        while True:
+            for key, _ in self._selector.select():
+                if key.data is None:
+                    os.read(self._wake_read, 1)
+                    return
+                process = key.data
+                if not self._take_answers(process):
+                    process.process.join()
+                    self._bury(process)
+                    break  # the events still in hand may be of the same worker
+
+    def _take_answers(self, process: _Process) -> bool:
+        """Complete the futures of all answers that have arrived; return False when the worker is gone."""
+        try:
+            while process.connection.poll():
+                answer = process.connection.recv_bytes()
+                with self._lock:
+                    future = process.tasks.pop(int.from_bytes(answer[:8], "little"), None)
+                if future is not None:
+                    future.set_result(answer[8:])
+        except (EOFError, OSError):
+            return False
+        return process.process.is_alive() or process.connection.closed
+
+    def _bury(self, process: _Process) -> None:
+        """Forget a dead worker and answer for the tasks it held: those that ran died, the one waiting is dropped."""
+        with self._lock:
+            if self._workers.get(process.number) is not process:
+                return
+            del self._workers[process.number]
+            tasks = list(process.tasks.values())
+            process.tasks.clear()
+        for source in (process.connection, process.process.sentinel):
+            with contextlib.suppress(KeyError, ValueError):
+                self._selector.unregister(source)
+        process.connection.close()
+        for position, future in enumerate(tasks):
+            kind = "died" if position < self._settings.threads else "dropped"
+            error = WorkerDiedError(process.obituary("while it worked"))
+            error.pid = process.process.pid or 0
+            future.set_result(Outcome(kind, error).pack())  # type: ignore[arg-type]
+
+

@@ -1,0 +1,103 @@
+"""Tasks in threads of this process, for kernels that release the interpreter lock."""
+
+from __future__ import annotations
+
+import os
+import queue
+import sys
+import threading
+from concurrent.futures import Future
+from contextlib import ExitStack
+from typing import TYPE_CHECKING
+
+from moraine_core.executor.backend import Slot
+from moraine_core.executor.worker import SERIAL_LIBRARIES, run_packed
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+class ThreadBackend:
+    """One queue and one thread per slot.
+
+    Parameters
+    ----------
+    count
+        Number of threads.
+    """
+
+    repeats = 0
+
+    def __init__(self, count: int) -> None:
+        self._count = count
+        self._inboxes: list[queue.SimpleQueue[tuple[bytes, Future[bytes]] | None]] = []
+        self._threads: list[threading.Thread] = []
+        self._load = [0] * count
+        self._lock = threading.Lock()
+        self._serial = ExitStack()
+
+    def start(self) -> None:
+        """Start the threads, and switch the threads of numerical libraries off for as long as they live."""
+        if self._threads:
+            return
+        self._serial.enter_context(serial_libraries())
+        for number in range(self._count):
+            self._inboxes.append(queue.SimpleQueue())
+            # daemon: a task that never ends must not keep a process alive that wants to exit
+            thread = threading.Thread(target=self._serve, args=(number,), name=f"moraine-{number}", daemon=True)
+            self._threads.append(thread)
+            thread.start()
+
+    def _serve(self, number: int) -> None:
+        inbox = self._inboxes[number]
+        while (item := inbox.get()) is not None:
+            task, future = item
+            answer = run_packed(task)
+            with self._lock:
+                self._load[number] -= 1
+            future.set_result(answer)
+
+    def slots(self) -> list[Slot]:
+        """Return one slot per thread."""
+        return [Slot(number) for number in range(self._count)]
+
+    def submit(self, task: bytes, slot: int | None = None) -> Future[bytes]:
+        """Run a task in the given or the least busy thread."""
+        future: Future[bytes] = Future()
+        with self._lock:
+            slot = min(range(self._count), key=self._load.__getitem__) if slot is None else slot
+            self._load[slot] += 1
+        self._inboxes[slot].put((task, future))
+        return future
+
+    def put_dir(self) -> Path | None:
+        """Return None: all threads see this process's objects."""
+        return None
+
+    def pids(self) -> list[int]:
+        """Return nothing: there are no other processes."""
+        return []
+
+    def stop(self, *, now: bool = False) -> None:
+        """Let the threads end; running tasks are waited for, 10 seconds at most, unless `now`."""
+        for inbox in self._inboxes:
+            inbox.put(None)
+        for thread in self._threads:
+            thread.join(0 if now else 10)
+        self._threads, self._inboxes = [], []
+        self._serial.close()
+
+
+def serial_libraries() -> ExitStack:
+    """Switch the threads of BLAS and OpenMP off in this process until the returned stack is closed."""
+    stack = ExitStack()
+    for name, value in SERIAL_LIBRARIES.items():
+        if name not in os.environ:
+            # for libraries that are loaded by the first task; those already loaded are told below
+            os.environ[name] = value
+            stack.callback(os.environ.pop, name, None)
+    if "numpy" in sys.modules:
+        from threadpoolctl import threadpool_limits
+
+        stack.enter_context(threadpool_limits(1))
+    return stack

@@ -1,0 +1,59 @@
+"""Every hook a plugin can implement, on one page.
+
+A module with hooks is named in the entry-point group ``moraine.plugins``; its functions carry `hookimpl`. A command
+needs no hook of its own: it is named in the group ``moraine.commands``, and the `Command` object is the plugin.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pluggy
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+    from typing import Any
+
+    from moraine_core.command import Command
+    from moraine_core.executor.backend import ExecutorSpec
+    from moraine_core.plan import Plan
+    from moraine_core.run import Record, TaskDone
+
+hookspec = pluggy.HookspecMarker("moraine")
+hookimpl = pluggy.HookimplMarker("moraine")
+
+
+@hookspec
+def moraine_commands() -> Iterable[Command]:
+    """Several commands from one module."""
+
+
+@hookspec
+def moraine_executors() -> Iterable[ExecutorSpec]:
+    """Named executor backends, chosen with ``--executor NAME``."""
+
+
+@hookspec
+def moraine_plan_ready(plan: Plan) -> None:
+    """A plan has been checked and its tasks are about to run."""
+
+
+@hookspec
+def moraine_task_done(event: TaskDone) -> None:
+    """One task of the running plan has ended well."""
+
+
+@hookspec
+def moraine_finished(record: Record) -> None:
+    """A command has ended, well or not."""
+
+
+@hookspec(firstresult=True)
+def moraine_summary(path: Path) -> dict[str, Any] | None:
+    """What ``moraine info`` says of a path; ``None`` leaves it to the next plugin, and to moraine in the end."""
+
+
+@hookspec(firstresult=True)
+def moraine_quicklook(pyramid: Path, png: Path, options: dict[str, Any]) -> Path | None:
+    """Draw a picture of a pyramid; `options` holds ``show``, ``index``, ``width``, ``extent`` and ``dates``."""

@@ -1,0 +1,480 @@
+"""Zarr and files: opening with clear errors, creating, parallel reading and writing, staging and publishing.
+
+Only this module knows how an output becomes visible as a whole: it is written in a hidden sibling folder and renamed
+at the end. Everything else says `Staging` and asks nothing.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import json
+import os
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import zarr
+import zarr.errors
+import zarr.storage
+
+from moraine_core.blocks import Box, Shape, box_shape, chunks_of, is_aligned, resolve_chunks, split, to_block, to_box
+from moraine_core.errors import BusyError, DiskFullError, IncompleteError, LayoutError, StoreNotFoundError
+from moraine_core.plan import Array, Layout
+
+PROVENANCE = "moraine"
+"""Attribute that says which command made an array, with which version, arguments and inputs."""
+
+UNFINISHED = "moraine_unfinished"
+"""Attribute of an array whose command has not ended."""
+
+ZARR_FILES = ("zarr.json", ".zarray", ".zgroup")
+
+_io_threads = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def set_io_threads(count: int) -> None:
+    """Set how many threads of this process read or write the pieces of one part (workers share the cores)."""
+    global _io_threads  # noqa: PLW0603 - one setting of the whole process, made once when a worker starts
+    _io_threads = max(count, 1)
+
+
+# --------------------------------------------------------------------------------------------------- opening
+
+
+def is_zarr(path: str | Path) -> bool:
+    """Tell whether a path holds a zarr array or group, of format 2 or 3."""
+    return any((Path(path) / name).exists() for name in ZARR_FILES)
+
+
+def open_array(path: str | Path, *, writable: bool = False) -> zarr.Array:
+    """Open a zarr array of format 2 or 3; read-only unless said otherwise.
+
+    Raises
+    ------
+    StoreNotFoundError
+        Nothing is there, or what is there is not a zarr array.
+    """
+    try:
+        return zarr.open_array(str(path), mode="r+" if writable else "r")
+    except (FileNotFoundError, zarr.errors.NodeTypeValidationError, zarr.errors.ContainsGroupError) as error:
+        raise StoreNotFoundError(_not_an_array(Path(path))) from error
+    except (ValueError, KeyError, json.JSONDecodeError) as error:
+        msg = f"{path}: its zarr metadata cannot be read: {error}"
+        raise StoreNotFoundError(msg) from error
+
+
+def _not_an_array(path: Path) -> str:
+    if not path.exists():
+        return f"{path} does not exist; expected a zarr array"
+    if not path.is_dir():
+        return f"{path} is a file; expected a zarr array"
+    members = sorted(entry.name for entry in path.iterdir() if is_zarr(entry))
+    if members:
+        return f"{path} holds {len(members)} arrays or groups ({', '.join(members[:3])}, ...); expected one zarr array"
+    return f"{path} holds no zarr array"
+
+
+def describe(path: str | Path) -> Array:
+    """Return the metadata of a stored array.
+
+    Raises
+    ------
+    StoreNotFoundError
+        There is no array.
+    IncompleteError
+        The command that was writing it has not ended.
+    """
+    array = open_array(path)
+    attributes = dict(array.attrs)
+    if UNFINISHED in attributes:
+        msg = f"{path} is unfinished: {attributes[UNFINISHED]} stopped before its last chunk; run it again to continue"
+        raise IncompleteError(msg)
+    # a shard is the unit that may be written by one task alone, so it counts as the chunk
+    chunks = array.shards or array.chunks
+    return Array(str(path), tuple(array.shape), np.dtype(array.dtype).name, tuple(chunks), attributes)
+
+
+def stamp(path: str | Path) -> int:
+    """Return the newest modification time, in nanoseconds, of a path and of everything in it."""
+    newest = os.stat(path).st_mtime_ns
+    folders = [os.fspath(path)] if os.path.isdir(path) else []
+    while folders:
+        with os.scandir(folders.pop()) as entries:
+            for entry in entries:
+                newest = max(newest, entry.stat(follow_symlinks=False).st_mtime_ns)
+                if entry.is_dir(follow_symlinks=False):
+                    folders.append(entry.path)
+    return newest
+
+
+# --------------------------------------------------------------------------------------- reading and writing
+
+
+def check_aligned(array: zarr.Array, block: Sequence[slice | None] | None, path: str = "") -> Box:
+    """Return the bounds of a block of whole chunks.
+
+    Raises
+    ------
+    LayoutError
+        An axis neither is whole nor begins and ends on chunk borders or the array's end.
+    """
+    box = to_box(block, array.shape)
+    unit = array.shards or array.chunks
+    if not is_aligned(box, array.shape, unit):
+        msg = f"{path or array.path}: part {_text(box)} is not made of whole chunks {tuple(unit)} of {array.shape}"
+        raise LayoutError(msg)
+    return box
+
+
+def _text(box: Box) -> str:
+    return ", ".join(f"{start}:{stop}" for start, stop in box)
+
+
+def _each(work: Any, pieces: Sequence[Box], threads: int | None) -> None:
+    """Call `work` for every piece, in threads where that can help; the first error is raised."""
+    threads = min(threads or _io_threads, len(pieces))
+    if threads <= 1:
+        for piece in pieces:
+            work(piece)
+        return
+    with ThreadPoolExecutor(threads) as pool:
+        for _ in pool.map(work, pieces):
+            pass
+
+
+def parallel_read_zarr(
+    array: zarr.Array, block: Sequence[slice | None] | None = None, *, threads: int | None = None
+) -> np.ndarray[Any, Any]:
+    """Read a part of an array, the pieces that lie in different chunks in threads.
+
+    Parameters
+    ----------
+    array
+        Any zarr array.
+    block
+        One slice with step 1 per axis, within the array; ``None`` for the whole.
+    threads
+        At most so many at once; besides the result, each holds one decoded chunk. By default the process's share
+        of the cores.
+
+    Returns
+    -------
+    ndarray
+        The part, in native byte order.
+
+    Raises
+    ------
+    LayoutError
+        The part is not within the array.
+    """
+    box = to_box(block, array.shape)
+    pieces = list(split(box, array.chunks))
+    dtype = np.dtype(array.dtype).newbyteorder("=")
+    if len(pieces) == 1:
+        return np.asarray(array[to_block(box)], dtype=dtype)
+    out = np.empty(box_shape(box), dtype=dtype)
+    origin = [start for start, _ in box]
+
+    def read(piece: Box) -> None:
+        here = tuple(slice(a - o, b - o) for (a, b), o in zip(piece, origin, strict=True))
+        out[here] = array[to_block(piece)]
+
+    _each(read, pieces, threads)
+    return out
+
+
+def parallel_write_zarr(
+    array: zarr.Array,
+    data: np.ndarray[Any, Any],
+    block: Sequence[slice | None] | None = None,
+    *,
+    threads: int | None = None,
+) -> None:
+    """Write whole chunks of an array, different chunks in threads.
+
+    Parameters
+    ----------
+    array
+        Opened for writing.
+    data
+        Values of exactly the part's shape.
+    block
+        The part, as in `parallel_read_zarr`, made of whole chunks.
+    threads
+        At most so many at once.
+
+    Raises
+    ------
+    LayoutError
+        The part is not made of whole chunks, or `data` has another shape or a dtype that would lose information.
+    DiskFullError
+        The file system has no room left.
+    """
+    path = str(array.store_path.path) or str(array.store)
+    box = check_aligned(array, block, path)
+    if tuple(data.shape) != box_shape(box):
+        msg = f"{path}: data of shape {tuple(data.shape)} for part {_text(box)}; expected {box_shape(box)}"
+        raise LayoutError(msg)
+    if not np.can_cast(data.dtype, array.dtype, "same_kind"):
+        msg = f"{path}: data of dtype {data.dtype} cannot be stored as {array.dtype}"
+        raise LayoutError(msg)
+    origin = [start for start, _ in box]
+
+    def write(piece: Box) -> None:
+        here = tuple(slice(a - o, b - o) for (a, b), o in zip(piece, origin, strict=True))
+        array[to_block(piece)] = data[here]
+
+    with disk_errors(path):
+        _each(write, list(split(box, array.shards or array.chunks)), threads)
+
+
+@contextmanager
+def disk_errors(path: str | Path) -> Iterator[None]:
+    """Turn "no space left" inside the block into a `DiskFullError` that names the path."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        reason = "no space left on the device" if error.errno == errno.ENOSPC else "the disk quota is used up"
+        msg = f"{path}: {reason}; what was done so far is kept, make room and run the same call again"
+        raise DiskFullError(error.errno, msg) from error
+
+
+class ZarrDir:
+    """A directory of arrays ``0.zarr``, ``1.zarr``, ..., read as one array concatenated along axis 0.
+
+    The names are ordered as integers; gaps are normal. All parts share the trailing shape and the dtype.
+
+    Parameters
+    ----------
+    path
+        The directory.
+
+    Raises
+    ------
+    StoreNotFoundError
+        It holds no such array.
+    LayoutError
+        Parts disagree, or one has several chunks along axis 0.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        names = sorted((p for p in Path(path).glob("*.zarr") if p.stem.isdecimal()), key=lambda p: int(p.stem))
+        if not names:
+            msg = f"{path}: no chunks (arrays named by numbers) in this directory"
+            raise StoreNotFoundError(msg)
+        self.path = str(path)
+        self.parts = [describe(name) for name in names]
+        first = self.parts[0]
+        for part in self.parts:
+            if part.shape[1:] != first.shape[1:] or part.dtype != first.dtype:
+                msg = (
+                    f"{part.path} has shape {part.shape} and dtype {part.dtype}; expected trailing shape "
+                    f"{first.shape[1:]} and {first.dtype}, as in {first.path}"
+                )
+                raise LayoutError(msg)
+            if part.shape[0] > part.chunks[0]:
+                msg = f"{part.path} has chunks of {part.chunks[0]} along axis 0; expected one chunk of {part.shape[0]}"
+                raise LayoutError(msg)
+        self.shape: Shape = (sum(part.shape[0] for part in self.parts), *first.shape[1:])
+        self.dtype = first.dtype
+
+    def read(self, trailing: Sequence[slice] = (), *, threads: int | None = None) -> np.ndarray[Any, Any]:
+        """Return all parts one after another, of their trailing axes only the part `trailing`."""
+        block = tuple(trailing) or (slice(None),) * (len(self.shape) - 1)
+        tail = box_shape(to_box(block, self.shape[1:]))
+        out = np.empty((self.shape[0], *tail), dtype=self.dtype)
+        row = 0
+        for part in self.parts:
+            rows = slice(row, row + part.shape[0])
+            out[rows] = parallel_read_zarr(open_array(part.path), (slice(None), *block), threads=threads)
+            row = rows.stop
+        return out
+
+
+# ---------------------------------------------------------------------------------------------------- creating
+
+
+def missing_value(dtype: str) -> Any:
+    """Return what stands for "no data" in a dtype: nan, nan+nanj, or 0 and False where there is none."""
+    kind = np.dtype(dtype).kind
+    return {"f": np.nan, "c": complex(np.nan, np.nan), "b": False}.get(kind, 0)
+
+
+def create(layout: Layout, path: str | Path, attributes: Mapping[str, Any] | None = None) -> None:
+    """Create the array that a layout describes, empty, with every chunk to be written (none left out as fill)."""
+    fill = missing_value(layout.dtype) if layout.fill is None else layout.fill
+    with disk_errors(path):
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
+        zarr.create_array(
+            str(path),
+            shape=layout.shape,
+            # zarr refuses chunks longer than they need be only for empty axes; a reader sees the declared block
+            chunks=layout.chunks,
+            dtype=layout.dtype,
+            fill_value=fill,
+            attributes={**layout.attributes, **(attributes or {})},
+            overwrite=True,
+            # a chunk full of the fill value is written too: what is missing on disk was never computed
+            config={"write_empty_chunks": True},
+        )
+
+
+def set_attributes(path: str | Path, changes: Mapping[str, Any], remove: Sequence[str] = ()) -> None:
+    """Change the attributes of an array or group; only the parent process ever does."""
+    node = zarr.open(str(path), mode="r+")
+    kept = {name: value for name, value in dict(node.attrs).items() if name not in remove}
+    node.attrs.put({**kept, **changes})
+
+
+def arrays_in(path: Path) -> list[Path]:
+    """Return the zarr arrays at a path: itself, or those directly inside a directory; sorted by name."""
+    if is_zarr(path):
+        return [path]
+    return sorted(entry for entry in path.iterdir() if is_zarr(entry)) if path.is_dir() else []
+
+
+def missing_chunks(path: str | Path) -> list[Shape]:
+    """Return the grid indices of chunks (shards) of an array that have no file."""
+    array = open_array(path)
+    unit = array.shards or array.chunks
+    box = tuple((0, n) for n in array.shape)
+    present = _chunk_files(Path(path))
+    encode = array.metadata.encode_chunk_key
+    return [index for index in chunks_of(box, resolve_chunks(array.shape, unit)) if encode(index) not in present]
+
+
+def _chunk_files(path: Path) -> set[str]:
+    return {
+        os.path.relpath(os.path.join(folder, name), path).replace(os.sep, "/")
+        for folder, _, names in os.walk(path)
+        for name in names
+    }
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a small text file whole or not at all: under another name first, then renamed."""
+    with disk_errors(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        part = path.with_name(f".{path.name}.part")
+        part.write_text(text, encoding="utf-8")
+        part.replace(path)
+
+
+# --------------------------------------------------------------------------------------- staging and publishing
+
+
+@dataclass(frozen=True)
+class Staging:
+    """The hidden place where one output is written until it is published.
+
+    Attributes
+    ----------
+    output
+        The path that will appear in the end.
+    """
+
+    output: Path
+
+    @property
+    def folder(self) -> Path:
+        """Hidden sibling of the output that holds everything unfinished."""
+        return self.output.parent / f".{self.output.name}.moraine"
+
+    @property
+    def data(self) -> Path:
+        """The output while it is being written."""
+        return self.folder / "data" / self.output.name
+
+    @property
+    def previous(self) -> Path:
+        """Where an output of before waits for the moment of exchange."""
+        return self.folder / "previous"
+
+    def prepare(self) -> None:
+        """Make the hidden folder, and undo an exchange that was cut in the middle."""
+        with disk_errors(self.output):
+            self.data.parent.mkdir(parents=True, exist_ok=True)
+        if self.previous.exists() and not self.output.exists():
+            self.previous.rename(self.output)
+
+    def clear(self) -> None:
+        """Remove what was written so far; the published output stays."""
+        for leftover in (self.data, self.previous):
+            remove(leftover)
+
+    def publish(self) -> None:
+        """Let the finished data take the output's place: two renames, and what was there before is removed."""
+        remove(self.previous)
+        if self.output.is_symlink() or self.output.exists():
+            self.output.rename(self.previous)
+        self.data.rename(self.output)
+        remove(self.previous)
+
+    def close(self) -> None:
+        """Remove the hidden folder."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def remove(path: Path) -> None:
+    """Remove a file, link or folder, if there is one."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
+
+
+@contextmanager
+def exclusive(path: Path, what: str) -> Iterator[None]:
+    """Hold a lock file while the block runs; the file goes with the block.
+
+    The lock is the kernel's and ends with the process, however it ends, so a stale file locks nobody out.
+
+    Raises
+    ------
+    BusyError
+        Another process holds it.
+    """
+    with disk_errors(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle = _locked(path, what)
+    try:
+        os.ftruncate(handle, 0)
+        os.write(handle, str(os.getpid()).encode())
+        yield
+    finally:
+        with suppress(FileNotFoundError):
+            path.unlink()
+        os.close(handle)
+
+
+def _locked(path: Path, what: str) -> int:
+    """Return a handle that holds the lock of the file that is at `path` now."""
+    while True:
+        handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            holder = os.read(handle, 64).decode(errors="replace").strip() or "unknown"
+            os.close(handle)
+            msg = f"{what} is in use by another moraine (process {holder}); wait until it has ended"
+            raise BusyError(msg) from error
+        # the holder before us may have removed the file after we opened it: then we locked a file nobody sees
+        with suppress(FileNotFoundError):
+            if os.fstat(handle).st_ino == path.stat().st_ino:
+                return handle
+        os.close(handle)
+
+
+def free_bytes(path: Path) -> int:
+    """Return the free room, in bytes, of the file system that holds a path or its nearest existing parent."""
+    while not path.exists():
+        path = path.parent
+    return shutil.disk_usage(path).free

@@ -1,0 +1,173 @@
+"""What runs inside a worker: a task is loaded, computed and stored, in that order and maybe in different threads."""
+
+from __future__ import annotations
+
+import importlib
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from moraine_core import device
+from moraine_core.plan import Chunk, ChunkTask, Device, Stream
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+
+@lru_cache(maxsize=256)
+def resolve(name: str) -> Callable[..., Any]:
+    """Return the function that ``"module:function"`` names."""
+    module, _, function = name.partition(":")
+    return getattr(importlib.import_module(module), function)  # type: ignore[no-any-return]
+
+
+class Call:
+    """A plain function call as a task: nothing to load, nothing to store."""
+
+    __slots__ = ("args", "fn", "kwargs", "result")
+
+    result: Any
+
+    def __init__(self, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+        self.fn, self.args, self.kwargs = fn, args, kwargs
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Call, (self.fn, self.args, self.kwargs)
+
+    def load(self) -> None:
+        """Do nothing: the function reads for itself."""
+
+    def compute(self) -> None:
+        """Call the function."""
+        self.result = self.fn(*self.args, **self.kwargs)
+
+    def store(self) -> Any:
+        """Return the function's result."""
+        return self.result
+
+    def __str__(self) -> str:
+        return f"{getattr(self.fn, '__name__', self.fn)}{self.args!r}"[:500]
+
+
+class ChunkCall:
+    """A chunk task in its three phases: read the inputs, call the kernel, write the results.
+
+    Parameters
+    ----------
+    task
+        What to do.
+    cuda
+        Move the inputs to this process's GPU and the results back.
+    shared
+        Keywords of the plan that every kernel call receives.
+    """
+
+    __slots__ = ("cuda", "results", "shared", "small", "task", "values")
+
+    values: list[Any]
+    results: list[Any]
+    small: Any
+
+    def __init__(self, task: ChunkTask, *, cuda: bool = False, shared: Mapping[str, Any] | None = None) -> None:
+        self.task, self.cuda, self.shared = task, cuda, shared or {}
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _chunk_call, (self.task, self.cuda, self.shared)
+
+    def load(self) -> None:
+        """Read the inputs into host memory."""
+        self.values = [item.read() if isinstance(item, Chunk) else item for item in self.task.inputs]
+
+    def compute(self) -> None:
+        """Call the kernel; on a GPU, once more after freeing its pools if memory ran out."""
+        self.small = None
+        try:
+            returned = self._call()
+        except MemoryError:
+            if not self.cuda:
+                raise
+            device.free_pools()
+            returned = self._call()
+        self.values = []  # the inputs' memory is free again before the results are encoded
+        outputs = len(self.task.outputs)
+        if outputs == 0:
+            self.results, self.small = [], returned
+            return
+        results = list(returned) if isinstance(returned, tuple | list) else [returned]
+        if not outputs <= len(results) <= outputs + 1:
+            msg = (
+                f"{self.task.kernel} returned {len(results)} results for {outputs} outputs; "
+                "expected one per output, and at most one small result more"
+            )
+            raise ValueError(msg)
+        self.results = [device.to_host(result) for result in results[:outputs]]
+        self.small = results[outputs] if len(results) > outputs else None
+
+    def _call(self) -> Any:
+        return resolve(self.task.kernel)(*map(self._argument, self.values), **self.task.kwargs, **self.shared)
+
+    def _argument(self, value: Any) -> Any:
+        if isinstance(value, Stream):
+            planes = read_stream(value)
+            return map(device.to_device, planes) if self.cuda else planes
+        if isinstance(value, Device):
+            return device.to_device(value.value) if self.cuda else value.value
+        return device.to_device(value) if self.cuda and hasattr(value, "__array_interface__") else value
+
+    def store(self) -> Any:
+        """Write the results, and return the small result."""
+        for number, chunk in enumerate(self.task.outputs):
+            result = self.results[number]
+            self.results[number] = None
+            if result is not None:
+                chunk.write(result if self.task.trim is None else result[self.task.trim])
+        return self.small
+
+    def __str__(self) -> str:
+        return str(self.task)
+
+
+def _chunk_call(task: ChunkTask, cuda: bool, shared: Mapping[str, Any]) -> ChunkCall:  # noqa: FBT001 - pickle's door
+    return ChunkCall(task, cuda=cuda, shared=shared)
+
+
+def read_stream(stream: Stream) -> Iterator[Any]:
+    """Yield the planes of a stream one after another, each read when the one before is done with."""
+    from moraine_core import store
+
+    array = store.open_array(stream.chunk.path)
+    box = stream.chunk.box
+    start, stop = box[stream.axis]
+    for plane in range(start, stop):
+        block = tuple(
+            slice(plane, plane + 1) if axis == stream.axis else slice(low, high) for axis, (low, high) in enumerate(box)
+        )
+        yield store.parallel_read_zarr(array, block).squeeze(stream.axis)
+
+
+def chunk_task(
+    fn: Callable[..., Any] | str,
+    inputs: Sequence[Any],
+    outputs: Sequence[Chunk],
+    cuda: bool = False,  # noqa: FBT001, FBT002 - the contract's signature
+    kwargs: Mapping[str, Any] | None = None,
+) -> Any:
+    """Read the `Chunk` inputs, call `fn`, write its results to the `Chunk` outputs; return what it returned besides.
+
+    Parameters
+    ----------
+    fn
+        An importable function or its name ``"module:function"``.
+    inputs, outputs, kwargs
+        As in `ChunkTask`.
+    cuda
+        Compute on this process's GPU.
+    """
+    call = ChunkCall(ChunkTask(kernel_name(fn), tuple(inputs), tuple(outputs), dict(kwargs or {})), cuda=cuda)
+    call.load()
+    call.compute()
+    return call.store()
+
+
+def kernel_name(fn: Callable[..., Any] | str) -> str:
+    """Return the name under which a worker can import a function."""
+    return fn if isinstance(fn, str) else f"{fn.__module__}:{fn.__qualname__}"

@@ -1,0 +1,1 @@
+"""Points of a raster: their order, their sets and where they lie (the points family of moraine)."""

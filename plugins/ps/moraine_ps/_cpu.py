@@ -1,0 +1,45 @@
+"""Serial numba kernels; `kernels` documents them."""
+
+from __future__ import annotations
+
+import numba as nb
+import numpy as np
+
+TINY = np.float32(1e-30)
+"""An amplitude below this is a missing sample: zero is GAMMA's no-data, denormals are its shadow."""
+
+
+@nb.njit(nogil=True, cache=True)
+def add_image(image, gain, count, mean, squares):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201
+    """Add one image to Welford's running count, mean and sum of squared deviations of each pixel, in place."""
+    for i in range(image.size):
+        re, im = image[i].real, image[i].imag
+        amplitude = np.sqrt(np.float64(re) * re + np.float64(im) * im) * gain
+        if np.isfinite(amplitude) and amplitude >= TINY:
+            count[i] += 1
+            delta = amplitude - mean[i]
+            mean[i] += delta / count[i]
+            squares[i] += delta * (amplitude - mean[i])
+
+
+@nb.njit(nogil=True, cache=True)
+def dispersion(count, mean, squares, fewest, out):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201
+    """Turn the running sums into the dispersion index, nan where too few images are valid."""
+    for i in range(out.size):
+        if count[i] >= fewest and mean[i] > 0:
+            out[i] = np.sqrt(squares[i] / count[i]) / mean[i]
+        else:
+            out[i] = np.nan
+
+
+@nb.njit(nogil=True, cache=True)
+def amplitude_sum(image):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201
+    """Return the sum of the valid amplitudes of an image in float64, and how many there are."""
+    total, count = 0.0, 0
+    for i in range(image.size):
+        re, im = image[i].real, image[i].imag
+        amplitude = np.sqrt(np.float64(re) * re + np.float64(im) * im)
+        if np.isfinite(amplitude) and amplitude >= TINY:
+            total += amplitude
+            count += 1
+    return total, count

@@ -1,0 +1,92 @@
+"""Amplitude dispersion index: how steady a pixel's amplitude is over time (Ferretti et al., 2001)."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import Annotated, Any
+
+from moraine_core import Array, Blocks2D, Chunk, ChunkTask, Input, Layout, Output, Plan, Stream, UsageError, blocks, command
+
+
+@command("amp-disp", family="ps", gpu=True, example="moraine_ps.examples:amp_disp")
+def amp_disp(
+    rslc: Annotated[
+        Array, Input("SLC stack", shape=("(nlines, width, nimages)", "(n_points, nimages)"), dtype="complex64")
+    ],
+    adi: Annotated[
+        str, Output("amplitude dispersion index, unitless", shape=("(nlines, width)", "(n_points)"), dtype="float32")
+    ],
+    chunks: Annotated[Blocks2D | None, "lines and pixels a task works on; the stack's chunks by default (pixels)"] = None,
+    calibrate: Annotated[bool, "divide each image by its mean amplitude first"] = False,
+    min_images: Annotated[int, "fewest valid images of a pixel that is not nan (images)"] = 2,
+    strict: Annotated[bool, "a pixel with any missing image is nan"] = False,
+) -> Generator[Plan, list[Any], None]:
+    """Compute the amplitude dispersion index, standard deviation over mean of a pixel's amplitude.
+
+    Low values mark candidates for persistent scatterers: below about 0.25 the index is close to the standard deviation
+    of the phase in radians, and pure speckle has 0.52.
+
+    Missing samples are nan or exactly 0 and do not count; a pixel with fewer valid images than min_images, or with mean 0,
+    is nan. The stack is read image by image, so memory does not grow with the number of images.
+
+    Formula: D = sigma / m with m = mean(|s|), sigma^2 = mean((|s| - m)^2) over the images of a pixel
+    (Ferretti, Prati and Rocca, 2001, IEEE TGRS 39(1)).
+
+    Examples
+    --------
+    moraine amp-disp --rslc rslc.zarr --adi adi.zarr
+    """
+    *space, n_images = rslc.shape
+    if n_images == 0:
+        raise UsageError(f"amp-disp: rslc {rslc.path} has no images")
+    if min_images < 1:
+        raise UsageError(f"amp-disp: min_images is {min_images}; expected at least 1")
+    block = tuple(chunks[: len(space)] if chunks else rslc.chunks[:-1])
+    gain = None
+    if calibrate:
+        sums = yield Plan(
+            [],
+            [
+                ChunkTask("moraine_ps.kernels:amplitude_sums", inputs=[_images(rslc, b)])
+                for b in blocks(space, block)
+            ],
+            desc="amp-disp calibration",
+        )
+        gain = _gains(sums, n_images)
+    out = Layout(adi, shape=tuple(space), dtype="float32", chunks=block)
+    options = {"min_images": min_images, "strict": strict, "gain": gain}
+    yield Plan(
+        [out],
+        [
+            ChunkTask(
+                "moraine_ps.kernels:amp_disp_stream",
+                inputs=[_images(rslc, b)],
+                outputs=[Chunk(out, b)],
+                kwargs=options,
+                scratch_bytes=16 * _size(b),  # count, shift, mean and sum of squares of each pixel
+            )
+            for b in blocks(space, block)
+        ],
+    )
+
+
+def _images(rslc: Array, block: tuple[slice, ...]) -> Stream:
+    """Return the images of a block, one after another."""
+    return Stream(Chunk(rslc, (*block, slice(None))), axis=rslc.ndim - 1)
+
+
+def _size(block: tuple[slice, ...]) -> int:
+    size = 1
+    for part in block:
+        size *= part.stop - part.start
+    return size
+
+
+def _gains(sums: list[Any], n_images: int) -> list[float | None]:
+    """Return 1 / mean amplitude of each image over all blocks; None for an image without a valid sample."""
+    gains: list[float | None] = []
+    for image in range(n_images):
+        total = sum(block[image][0] for block in sums)
+        count = sum(block[image][1] for block in sums)
+        gains.append(count / total if total > 0 else None)
+    return gains

@@ -1,0 +1,1 @@
+"""Commands on whole rasters: arithmetic, coordinates, masks (the raster family of moraine)."""
