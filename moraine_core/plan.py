@@ -299,7 +299,9 @@ class Plan:
     tasks
         In any order; no task waits for another.
     shared
-        Objects every task needs, by the keyword under which kernels receive them; each worker machine holds one copy.
+        Objects every task needs, by the keyword under which kernels receive them; each worker machine holds one copy. A
+        `ChunkTask` without outputs stands for what it returns: the host runs it just before the plan, so that declaring
+        reads nothing.
     desc
         Name in progress lines; the command's name by default.
     attributes
@@ -326,6 +328,10 @@ class Plan:
             self,
             outputs=[replace(layout, path=move(layout.path)) for layout in self.outputs],
             tasks=[task.relocated(move) for task in self.tasks],
+            shared={
+                name: value.relocated(move) if isinstance(value, ChunkTask) else value
+                for name, value in self.shared.items()
+            },
             attributes={move(path): value for path, value in self.attributes.items()},
             texts={move(path): value for path, value in self.texts.items()},
         )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import json
 import logging
 import os
 import shutil
@@ -31,8 +30,9 @@ from moraine_core.executor import Executor
 from moraine_core.executor.memory import gib
 from moraine_core.journal import Journal, JournalMismatchError, digest, plain
 from moraine_core.options import RunOptions, Workers
-from moraine_core.plan import SCRATCH, Array, Plan
+from moraine_core.plan import SCRATCH, Array, ChunkTask, Plan
 from moraine_core.store import PROVENANCE, UNFINISHED, Staging
+from moraine_core.task import chunk_task
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Mapping
@@ -431,13 +431,13 @@ class _CommandRun:
                 log.info("%s: %s %s %s, chunks %s", parameter, array.path, array.shape, array.dtype, array.chunks)
         inputs = [path for paths in self._command.paths(self._bound, Input).values() for path in paths]
         record.inputs = {path: store.stamp(path) for path in inputs if os.path.exists(path)}
+        executor = pool.get(self._workers, self._options, self._host) if self._command.chunked else None
         with ExitStack() as stack:
             for staging in self._stagings:
                 lock = staging.folder / "lock"
                 stack.enter_context(store.exclusive(lock, f"{name}: {staging.output}"))
                 staging.prepare()
-            if self._command.chunked:
-                executor = pool.get(self._workers, self._options, self._host)
+            if executor is not None:
                 stack.callback(_release, executor)
                 self._run_plans(executor)
                 record.peak_bytes = executor.peak_bytes
@@ -535,11 +535,11 @@ class _CommandRun:
         name = plan.desc or self._command.name
         if done:
             log.info("%s: continuing, %d of %d tasks are done", name, len(done), len(plan.tasks))
+        shared = {key: executor.put(self._shared(value)) for key, value in hidden.shared.items()}
         self._create(plan, move, journal)
         host = self._host
         if host is not None:
             host.hook.moraine_plan_ready(plan=plan)
-        shared = {key: executor.put(value) for key, value in plan.shared.items()}
         todo = [n for n in range(len(plan.tasks)) if n not in done]
 
         def on_done(position: int, result: Any) -> None:
@@ -561,6 +561,15 @@ class _CommandRun:
         )
         self._finish_plan(plan, move, journal)
         return [done[n] for n in range(len(plan.tasks))]
+
+    def _shared(self, value: Any) -> Any:
+        """Return a shared object: itself, or what the task that stands for it returns."""
+        if not isinstance(value, ChunkTask):
+            return value
+        try:
+            return chunk_task(value.kernel, value.inputs, (), kwargs=value.kwargs)
+        except ValueError as error:
+            raise self._named(error) from error
 
     def _create(self, plan: Plan, move: Callable[[str], str], journal: Journal) -> None:
         """Create the arrays of a plan that an interrupted run has not created, in the parent alone."""
@@ -615,7 +624,7 @@ class _CommandRun:
         return {
             "command": self._command.name,
             "version": package_version(self._command),
-            "arguments": plain(_arguments(self._given)),
+            "arguments": plain({name: self._bound[name] for name in sorted(self._given)}),
             "inputs": dict(self._record.inputs),
         }
 
@@ -647,10 +656,6 @@ def _describe_plan(plan: Plan) -> dict[str, Any]:
         "tasks": len(plan.tasks),
         "task_bytes": plan.task_bytes,
     }
-
-
-def _arguments(given: Mapping[str, Any]) -> dict[str, Any]:
-    return json.loads(json.dumps(dict(given), default=str))  # type: ignore[no-any-return]
 
 
 def _text(given: Mapping[str, Any]) -> str:

@@ -52,6 +52,11 @@ def is_zarr(path: str | Path) -> bool:
     return any((Path(path) / name).exists() for name in ZARR_FILES)
 
 
+def is_group(path: str | Path) -> bool:
+    """Tell whether a path holds a zarr group."""
+    return is_zarr(path) and isinstance(zarr.open(str(path), mode="r"), zarr.Group)
+
+
 def open_array(path: str | Path, *, writable: bool = False) -> zarr.Array:
     """Open a zarr array of format 2 or 3; read-only unless said otherwise.
 

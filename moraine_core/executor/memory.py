@@ -145,5 +145,7 @@ class MemoryWatch:
 
 
 def gib(count: float) -> str:
-    """Return a size for people, such as ``1.5 GiB`` or ``12 MiB``."""
-    return f"{count / 2**30:.1f} GiB" if count >= 2**30 else f"{count / 2**20:.0f} MiB"
+    """Return a size for people, such as ``1.5 GiB``, ``12 MiB`` or ``3 KiB``."""
+    if count >= 2**30:
+        return f"{count / 2**30:.1f} GiB"
+    return f"{count / 2**20:.0f} MiB" if count >= 2**20 else f"{count / 2**10:.0f} KiB"

@@ -55,7 +55,7 @@ def hilbert_order(shape: tuple[int, int]) -> int:
     return (int(max(nlines, width)) - 1).bit_length()
 
 
-def pc_hix(gix: Gix, shape: tuple[int, int]) -> Int64:
+def pc_hix(gix: Gix, shape: tuple[int, int], *, name: str = "gix", first_row: int = 0) -> Int64:
     """Hilbert index of points.
 
     The curve starts at (0, 0) and ends at (2**order - 1, 0). Going from the coarsest bit to the finest, with u, v the
@@ -69,6 +69,8 @@ def pc_hix(gix: Gix, shape: tuple[int, int]) -> Int64:
         Grid index (azimuth, range), ``(n_points, 2)`` int32 (other integers are accepted), in pixels, in any order.
     shape
         Lines and width of the raster, in pixels; an index has a meaning only together with this shape.
+    name, first_row
+        What errors call the array, and the number of its first row where it is a part of a longer one.
 
     Returns
     -------
@@ -85,11 +87,11 @@ def pc_hix(gix: Gix, shape: tuple[int, int]) -> Int64:
     >>> pc_hix(np.array([[0, 1], [3, 3]], np.int32), (4, 4))
     array([ 3, 10])
     """
-    hix: Int64 = _cpu.hilbert_encode(_checked_gix(gix, shape), hilbert_order(shape))
+    hix: Int64 = _cpu.hilbert_encode(_checked_gix(gix, shape, name, first_row), hilbert_order(shape))
     return hix
 
 
-def pc_gix(hix: Int64, shape: tuple[int, int]) -> NDArray[np.int32]:
+def pc_gix(hix: Int64, shape: tuple[int, int], *, name: str = "hix") -> NDArray[np.int32]:
     """Grid index of points known by their Hilbert index: the inverse of `pc_hix`.
 
     Parameters
@@ -98,6 +100,8 @@ def pc_gix(hix: Int64, shape: tuple[int, int]) -> NDArray[np.int32]:
         Hilbert index, ``(n_points,)`` int64, unitless, in any order.
     shape
         Lines and width of the raster that `hix` was made for, in pixels.
+    name
+        What errors call the array.
 
     Returns
     -------
@@ -110,15 +114,42 @@ def pc_gix(hix: Int64, shape: tuple[int, int]) -> NDArray[np.int32]:
         If an index is not on the curve or its point is outside the raster (made for another shape?); the first such
         row is named.
     """
-    hix = _checked_hix(hix, shape)
+    hix = _checked_hix(hix, shape, name)
     gix: NDArray[np.int32] = _cpu.hilbert_decode(hix, hilbert_order(shape))
     row = _cpu.first_outside(gix, *shape)
     if row >= 0:
         raise ValueError(
-            f"hix: row {row} is {hix[row]}, which is (azimuth, range) = {_pair(gix[row])}, outside the raster "
+            f"{name}: row {row} is {hix[row]}, which is (azimuth, range) = {_pair(gix[row])}, outside the raster "
             f"{_pair(shape)}; a hix must be read with the raster shape it was made for"
         )
     return gix
+
+
+def grid_index(idx: Gix, shape: tuple[int, int], *, name: str = "idx") -> NDArray[np.int32]:
+    """Grid index of points known by either index, all of them inside the raster.
+
+    Parameters
+    ----------
+    idx
+        Grid index ``(n_points, 2)`` int32, or Hilbert index ``(n_points,)`` int64, in any order.
+    shape
+        Lines and width of the raster, in pixels.
+    name
+        What errors call the array.
+
+    Returns
+    -------
+    ndarray
+        Grid index (azimuth, range), ``(n_points, 2)`` int32, in pixels, in the order of `idx`.
+
+    Raises
+    ------
+    ValueError
+        If a point is outside the raster; the first such row is named.
+    """
+    if idx.ndim == 1:
+        return pc_gix(idx, shape, name=name)
+    return _checked_gix(idx, shape, name).astype(np.int32, copy=False)
 
 
 # -- keys and order ----------------------------------------------------------------------------------------------------
@@ -177,7 +208,7 @@ def check_sorted(key: Int64, name: str) -> None:
         raise ValueError(f"{name}: row {row} {fault} the row before it; expected points sorted and without duplicates")
 
 
-def sort_key(idx: Gix, shape: tuple[int, int] | None = None) -> Int64:
+def sort_key(idx: Gix, shape: tuple[int, int] | None = None, *, name: str = "idx") -> Int64:
     """Permutation K that sorts a cloud: ``idx[K]`` is in gix order (of a gix) or hilbert order (of a hix).
 
     Parameters
@@ -187,6 +218,8 @@ def sort_key(idx: Gix, shape: tuple[int, int] | None = None) -> Int64:
     shape
         Lines and width of the raster, in pixels. The order does not depend on it; when given, points are checked
         against it.
+    name
+        What errors call the array.
 
     Returns
     -------
@@ -200,7 +233,7 @@ def sort_key(idx: Gix, shape: tuple[int, int] | None = None) -> Int64:
         `shape`.
     """
     raster = shape or _ANY_SHAPE
-    key = _checked_hix(idx, raster) if idx.ndim == 1 else gix_key(_checked_gix(idx, raster))
+    key = _checked_hix(idx, raster, name) if idx.ndim == 1 else gix_key(_checked_gix(idx, raster, name))
     order = np.argsort(key, kind="stable").astype(np.int64, copy=False)
     ordered = key[order]
     repeated = np.flatnonzero(ordered[1:] == ordered[:-1])
@@ -208,7 +241,7 @@ def sort_key(idx: Gix, shape: tuple[int, int] | None = None) -> Int64:
         # the sort is stable: among equal points the later row comes second
         at = repeated[np.argmin(order[repeated + 1])]
         raise ValueError(
-            f"row {order[at + 1]} repeats the point of row {order[at]} ({repeated.size} rows repeat another); "
+            f"{name}: row {order[at + 1]} repeats the point of row {order[at]} ({repeated.size} rows repeat another); "
             "a point cloud holds no point twice"
         )
     return order
@@ -521,28 +554,30 @@ def _first(bad: NDArray[np.bool_]) -> int:
     return row if bad.size and bad[row] else -1
 
 
-def _checked_gix(gix: Gix, shape: tuple[int, int]) -> Gix:
+def _checked_gix(gix: Gix, shape: tuple[int, int], name: str = "gix", first_row: int = 0) -> Gix:
     """`gix` as the compiled loops want it, all its points inside `shape`."""
     if gix.ndim != 2 or gix.shape[1] != 2 or gix.dtype.kind not in "iu":
-        raise ValueError(f"gix is {gix.dtype} {gix.shape}; expected integers (n_points, 2)")
+        raise ValueError(f"{name} is {gix.dtype} {gix.shape}; expected integers (n_points, 2)")
     # two dtypes are enough: the loops are compiled anew for every other
     layout: dict[str, Any] = {"order": "C", "copy": False}
     checked: Gix = gix.astype(np.int32, **layout) if gix.dtype == np.int32 else gix.astype(np.int64, **layout)
     row = _cpu.first_outside(checked, *shape)
     if row >= 0:
-        raise ValueError(f"gix: row {row} is (azimuth, range) = {_pair(gix[row])}, outside the raster {_pair(shape)}")
+        point = f"row {first_row + row} is (azimuth, range) = {_pair(gix[row])}"
+        raise ValueError(f"{name}: {point}, outside the raster {_pair(shape)}")
     return checked
 
 
-def _checked_hix(hix: NDArray[np.integer], shape: tuple[int, int]) -> Int64:
+def _checked_hix(hix: NDArray[np.integer], shape: tuple[int, int], name: str) -> Int64:
     """`hix` as the compiled loops want it, all its points on the curve of `shape`."""
     if hix.ndim != 1 or hix.dtype.kind not in "iu":
-        raise ValueError(f"hix is {hix.dtype} {hix.shape}; expected integers (n_points,)")
+        raise ValueError(f"{name} is {hix.dtype} {hix.shape}; expected integers (n_points,)")
     checked = np.ascontiguousarray(hix, np.int64)
     end = 4 ** hilbert_order(shape)
     row = _first((checked < 0) | (checked >= end))
     if row >= 0:
-        raise ValueError(f"hix: row {row} is {hix[row]}; expected 0 to {end - 1} on the curve of raster {_pair(shape)}")
+        value = f"row {row} is {hix[row]}"
+        raise ValueError(f"{name}: {value}; expected 0 to {end - 1} on the curve of raster {_pair(shape)}")
     return checked
 
 

@@ -140,10 +140,40 @@ class Expression:
         ValueError
             If a name is missing, shapes differ, or an operation does not exist for the dtypes it meets.
         """
+        self.check_names(arrays)
+        return self._run({name: arrays[name] for name in self.names})
+
+    def probe(self, dtypes: Mapping[str, str]) -> tuple[str, int]:
+        """Dtype of the result, and the memory that evaluating takes, without any data.
+
+        Parameters
+        ----------
+        dtypes
+            numpy's names of the dtypes of the arrays, by name of the array.
+
+        Returns
+        -------
+        dtype : str
+            numpy's name of the dtype of the result.
+        temporary : int
+            Bytes per pixel that evaluating needs at most besides the arrays: intermediate values and the result.
+
+        Raises
+        ------
+        ValueError
+            As `evaluate`.
+        """
         import numpy as np
 
-        self.check_names(arrays)
-        used = {name: arrays[name] for name in self.names}
+        self.check_names(dtypes)
+        live = [0]
+        result = self._run({name: np.empty(0, dtypes[name]) for name in self.names}, live)
+        return result.dtype.name, max(live) + 8  # an operation may convert one operand at a time, to 8 bytes at most
+
+    def _run(self, used: dict[str, NDArray[Any]], live: list[int] | None = None) -> NDArray[Any]:
+        """Run the program; note in `live` the bytes per pixel that each operation finds and makes."""
+        import numpy as np
+
         if len({array.shape for array in used.values()}) > 1:
             shapes = ", ".join(f"{name} {array.shape}" for name, array in used.items())
             raise self._error(f"needs arrays of one shape; found {shapes}")
@@ -152,12 +182,16 @@ class Expression:
                 raise self._error(f"needs numbers; the dtype of {name} is {array.dtype}")
 
         stack: list[Any] = []
+        given = {id(array) for array in used.values()}
         with np.errstate(all="ignore"):
             for step in self._program:
                 if isinstance(step, _Operation):
                     operands = stack[-step.arity :]
                     del stack[-step.arity :]
                     stack.append(self._apply(step.symbol, operands))
+                    if live is not None:
+                        made = [v for v in (*stack, *operands) if isinstance(v, np.ndarray) and id(v) not in given]
+                        live.append(sum(value.dtype.itemsize for value in made))
                 else:
                     stack.append(used[step] if isinstance(step, str) else step)
             result = np.asarray(stack.pop())
@@ -201,7 +235,7 @@ class Expression:
             self._compile(operand, depth - 1)
         self._program.append(_Operation(symbol, len(operands)))
 
-    def _apply(self, symbol: str, operands: list[Any]) -> Any:  # noqa: ANN401 - arrays, scalars and Python numbers
+    def _apply(self, symbol: str, operands: list[Any]) -> Any:
         """Do one operation; Python numbers give a Python number again, which sets no precision."""
         import numpy as np
 
@@ -217,7 +251,7 @@ class Expression:
             result = result.item()
         return self._bounded(result)
 
-    def _bounded(self, value: Any) -> Any:  # noqa: ANN401 - as above
+    def _bounded(self, value: Any) -> Any:
         """Refuse integers that fit no array, which also keeps Python's unlimited integers from growing."""
         if type(value) is int and not -(2**63) <= value < 2**63:
             raise self._error("makes an integer beyond 64 bits; write it with a decimal point")
@@ -240,7 +274,7 @@ def _operations() -> dict[str, Callable[..., Any]]:
     def counting(function: Callable[..., Any]) -> Callable[..., Any]:
         """Let bool be 0 and 1: numpy adds two bools to a bool, and subtracts none."""
 
-        def apply(first: Any, *rest: Any) -> Any:  # noqa: ANN401
+        def apply(first: Any, *rest: Any) -> Any:
             if all(np.result_type(value).kind == "b" for value in (first, *rest)):
                 first = np.int64(first)
             return function(first, *rest)
@@ -250,7 +284,7 @@ def _operations() -> dict[str, Callable[..., Any]]:
     def ordering(function: Callable[..., Any]) -> Callable[..., Any]:
         """Refuse complex values, which numpy orders by their real part first."""
 
-        def apply(*values: Any) -> Any:  # noqa: ANN401
+        def apply(*values: Any) -> Any:
             if any(np.iscomplexobj(value) for value in values):
                 raise ValueError("complex values have no order; use abs, real or imag")
             return function(*values)
@@ -260,13 +294,13 @@ def _operations() -> dict[str, Callable[..., Any]]:
     def widening(function: Callable[..., Any]) -> Callable[..., Any]:
         """Take bool and 8-bit integers as float32: numpy answers in float16, where exp(12) is inf."""
 
-        def widen(value: Any) -> Any:  # noqa: ANN401
+        def widen(value: Any) -> Any:
             dtype = np.result_type(value)
             return np.float32(value) if dtype.kind in "biu" and dtype.itemsize == 1 else value
 
         return lambda *values: function(*map(widen, values))
 
-    def power(base: Any, exponent: Any) -> Any:  # noqa: ANN401
+    def power(base: Any, exponent: Any) -> Any:
         if type(exponent) is int and exponent < 0:
             exponent = float(exponent)  # numpy refuses negative integer powers of integers
         if _is_python_number(base) and _is_python_number(exponent):
@@ -276,7 +310,7 @@ def _operations() -> dict[str, Callable[..., Any]]:
                 raise ValueError("the result is beyond 64 bits")
         return base**exponent
 
-    def compose(real: Any, imag: Any) -> Any:  # noqa: ANN401
+    def compose(real: Any, imag: Any) -> Any:
         if np.iscomplexobj(real) or np.iscomplexobj(imag):
             raise ValueError("both parts must be real")
         # part by part, because 1j * inf has a nan as its real part
@@ -285,7 +319,7 @@ def _operations() -> dict[str, Callable[..., Any]]:
         result.real, result.imag = real, imag
         return result if result.ndim else result[()]
 
-    def where(condition: Any, yes: Any, no: Any) -> Any:  # noqa: ANN401
+    def where(condition: Any, yes: Any, no: Any) -> Any:
         if np.result_type(condition).kind != "b":
             raise ValueError("the condition must be bool, such as a comparison")
         return np.where(condition, yes, no)

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from moraine_raster.expression import ARITY, Expression
 
 if TYPE_CHECKING:

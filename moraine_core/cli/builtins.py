@@ -1,0 +1,210 @@
+"""The host's own commands: list, info, plugins, check, quicklook, run, status."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from moraine_core.cli.result import Result
+from moraine_core.errors import StoreNotFoundError, UsageError
+from moraine_core.plugins import PluginHost  # noqa: TC001 - typer evaluates the annotations
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+Variables = Annotated[
+    list[str] | None, typer.Option("--var", help="a variable of the file: NAME=VALUE (repeatable)", metavar="NAME=VALUE")
+]
+Workdir = Annotated[str | None, typer.Option(help="work directory; by default as the file says, else the file's own", metavar="DIR")]
+PipelineFile = Annotated[str, typer.Argument(help="pipeline file (TOML)", metavar="FILE", show_default=False)]
+
+
+def list_(host: PluginHost) -> Result:
+    """List all commands, by family."""
+    commands = host.commands()
+    fields = [{"name": c.name, "module": c.module, "summary": c.summary} for c in commands]
+    width = max((len(c.name) for c in commands), default=0)
+    lines = []
+    for family in sorted({c.family for c in commands}):
+        lines += [family, *(f"  {c.name:<{width}}  {c.summary}" for c in commands if c.family == family)]
+    bad = [f"  {r.name} of {r.owner}: {r.status}: {r.reason}" for r in host.records() if r.status != "ok"]
+    return Result("\n".join([*lines, *(["not usable", *bad] if bad else [])]), {"commands": fields})
+
+
+def plugins(
+    host: PluginHost, *, strict: Annotated[bool, typer.Option("--strict", help="fail if one is not ok")] = False
+) -> Result:
+    """List all plugins with distribution, version and state; what is wrong with one is said with the reason."""
+    records = host.records()
+    fields = [
+        {
+            "name": r.name,
+            "group": r.group,
+            "distribution": r.distribution,
+            "version": r.version,
+            "status": r.status,
+            "reason": r.reason,
+        }
+        for r in records
+    ]
+    lines = [f"{r.owner:<24} {r.name:<24} {r.status}" + (f": {r.reason}" if r.reason else "") for r in records]
+    lines += [r.trace.rstrip() for r in records if r.trace]
+    ok = not strict or all(r.status == "ok" for r in records)
+    return Result("\n".join(lines) or "no plugins are installed", {"plugins": fields}, ok=ok)
+
+
+def info(
+    host: PluginHost,
+    path: Annotated[list[str], typer.Argument(help="arrays, pyramids, directories or files", show_default=False)],
+) -> Result:
+    """Say what is at each path: kind, shape, dtype, statistics, and which command made it."""
+    from moraine_core.summary import describe, provenance, summarize
+
+    summaries = [summarize(p, host) for p in path]
+    lines = []
+    for summary in summaries:
+        lines.append(describe(summary))
+        made = provenance(summary["path"]) if "error" not in summary else {}
+        if made:
+            arguments = ", ".join(f"{name}={value}" for name, value in made["arguments"].items())
+            lines.append(f"  made by {made['command']} {made['version']}: {arguments}")
+    return Result("\n".join(lines), {"summaries": summaries}, ok=all("error" not in s for s in summaries))
+
+
+def check(
+    host: PluginHost,  # noqa: ARG001 - every built-in receives it
+    path: Annotated[list[str], typer.Argument(help="arrays, or directories of arrays", show_default=False)],
+    n_workers: Annotated[int | None, typer.Option(help="threads; by default the usable cores (count)")] = None,
+) -> Result:
+    """Read every chunk of stores and list those that are missing, unreadable or unfinished."""
+    from moraine_core.check import check_store, is_whole
+    from moraine_core.executor import Executor
+
+    with Executor(n_workers=n_workers) as executor:
+        found = [check_store(p, executor) for p in path]
+    lines = []
+    for store in found:
+        state = "whole" if is_whole(store) else "NOT whole"
+        lines.append(f"{store['path']}: {state}, {store['arrays']} arrays, {store['chunks']} chunks")
+        for kind in ("missing", "unreadable", "unfinished"):
+            lines += [f"  {kind}: {text}" for text in store[kind]]
+    return Result("\n".join(lines), {"checks": found}, ok=all(map(is_whole, found)))
+
+
+def quicklook(
+    host: PluginHost,
+    pyramid: Annotated[str, typer.Argument(help="a pyramid", show_default=False)],
+    output: Annotated[str | None, typer.Option("--output", "-o", help="the picture; <pyramid>.png by default")] = None,
+    show: Annotated[str | None, typer.Option(help="phase, intf_0, intf_seq, intf_all, coh or coh_abs")] = None,
+    index: Annotated[list[int] | None, typer.Option(help="values of the sliders, in order (numbers)")] = None,
+    width: Annotated[int, typer.Option(help="width of the data in the picture (pixels)")] = 1000,
+    extent: Annotated[
+        list[str] | None,
+        typer.Option(help="west south east north (degrees) on a map; range_min azimuth_min range_max azimuth_max"),
+    ] = None,
+    dates: Annotated[str | None, typer.Option(help="meta.toml with the dates of the images")] = None,
+) -> Result:
+    """Draw a picture of a pyramid."""
+    from moraine_core.arguments import convert, fixed_numbers
+
+    options: dict[str, Any] = {"show": show, "index": tuple(index or ()), "width": width, "extent": None, "dates": None}
+    if extent:
+        options["extent"] = convert("quicklook", "extent", fixed_numbers(4), extent)
+    if dates:
+        options["dates"] = read_dates(dates)
+    if not Path(pyramid).exists():
+        msg = f"quicklook: {pyramid} does not exist; expected a pyramid"
+        raise StoreNotFoundError(msg)
+    png = Path(output or f"{pyramid.rstrip('/')}.png")
+    drawn = host.hook.moraine_quicklook(pyramid=Path(pyramid), png=png, options=options)
+    if drawn is None:
+        msg = "quicklook: nothing installed draws pictures; they come with moraine-view: pip install moraine-view"
+        raise UsageError(msg)
+    return Result(f"{drawn}", {"png": str(drawn)})
+
+
+def read_dates(path: str) -> list[str]:
+    """Return the dates of a ``meta.toml``.
+
+    Raises
+    ------
+    UsageError
+        It cannot be read or has no list of dates.
+    """
+    import tomllib
+
+    try:
+        dates = tomllib.loads(Path(path).read_text(encoding="utf-8")).get("dates")
+    except (OSError, tomllib.TOMLDecodeError) as error:
+        msg = f"{path} cannot be read as TOML: {error}"
+        raise UsageError(msg) from error
+    if not isinstance(dates, list):
+        msg = f"{path} has no list of dates"
+        raise UsageError(msg)
+    return [str(date) for date in dates]
+
+
+def run(
+    host: PluginHost,
+    file: PipelineFile,
+    workdir: Workdir = None,
+    var: Variables = None,
+    only: Annotated[list[str] | None, typer.Option(help="run just this step (repeatable)", metavar="STEP")] = None,
+    from_: Annotated[str | None, typer.Option("--from", help="run this step and all later ones", metavar="STEP")] = None,
+    *,
+    force: Annotated[bool, typer.Option("--force", help="run all steps")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="say what would run, and why")] = False,
+    check: Annotated[bool, typer.Option("--check", help="validate all steps and their inputs; run nothing")] = False,
+    fresh: Annotated[bool, typer.Option("--fresh", help="do not continue interrupted steps")] = False,
+    no_quicklook: Annotated[bool, typer.Option("--no-quicklook", help="draw no pictures of pyramids")] = False,
+) -> Result:
+    """Run a pipeline: the steps whose arguments or inputs have changed, in the order of the file."""
+    from moraine_core import pipeline
+
+    loaded = pipeline.load(file, variables(var), workdir)
+    result = pipeline.run(
+        loaded,
+        host,
+        only=tuple(only or ()),
+        start=from_,
+        force=force,
+        dry_run=dry_run,
+        check=check,
+        quicklook=not no_quicklook,
+        fresh=fresh,
+    )
+    return Result(result.text, result.fields, ok=result.ok)
+
+
+def status(host: PluginHost, file: PipelineFile, workdir: Workdir = None, var: Variables = None) -> Result:
+    """Say of each step of a pipeline whether it is done, failed, pending or outdated."""
+    from moraine_core import pipeline
+
+    fields = pipeline.status(pipeline.load(file, variables(var), workdir), host)
+    width = max((len(step["name"]) for step in fields["steps"]), default=0)
+    lines = [f"{step['name']:<{width}}  {step['command']}: {step['status']}" for step in fields["steps"]]
+    return Result("\n".join(lines), fields)
+
+
+def variables(pairs: list[str] | None) -> dict[str, str]:
+    """Return variables from ``NAME=VALUE`` words.
+
+    Raises
+    ------
+    UsageError
+        A word has no ``=`` or no name.
+    """
+    found = {}
+    for pair in pairs or ():
+        name, equals, value = pair.partition("=")
+        if not equals or not name:
+            msg = f"--var {pair}; expected NAME=VALUE"
+            raise UsageError(msg)
+        found[name] = value
+    return found
+
+
+FUNCTIONS: tuple[Callable[..., Result], ...] = (list_, info, plugins, check, quicklook, run, status)
+"""All of them, in the order in which the help lists them."""

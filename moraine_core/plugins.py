@@ -1,0 +1,277 @@
+"""The plugin host: finds commands and hooks through entry points, loads each when it is needed, and survives bad ones.
+
+Ours come by the same door as anybody's. Entry points are read once; a plugin is imported only when its command is
+called or listed, and one that is broken, blocked, too new or clashing is kept as a record with the reason.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib.metadata
+import os
+import traceback
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import pluggy
+
+from moraine_core import hookspec
+from moraine_core.catalog import distribution_of
+from moraine_core.command import API, Command
+from moraine_core.errors import PluginError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from importlib.metadata import EntryPoint
+
+    from moraine_core.executor.backend import Backend
+    from moraine_core.options import Workers
+
+COMMANDS = "moraine.commands"
+HOOKS = "moraine.plugins"
+
+BUILTINS = ("check", "info", "list", "plugins", "quicklook", "run", "status")
+"""The host's own commands."""
+
+RESERVED = (*BUILTINS, "view")
+"""Names that no plugin may take."""
+
+
+@dataclass
+class PluginRecord:
+    """What is known of one entry point.
+
+    Attributes
+    ----------
+    name
+        Its name: for a command, the command's.
+    group
+        `COMMANDS` or `HOOKS`.
+    distribution, version
+        Who brings it.
+    status
+        ``ok`` once loaded, ``found`` before; else what is wrong.
+    reason
+        Why it cannot be used.
+    trace
+        Traceback of a failed import.
+    """
+
+    name: str
+    group: str
+    distribution: str
+    version: str
+    status: Literal["found", "ok", "broken", "blocked", "clash", "too new"] = "found"
+    reason: str = ""
+    trace: str = ""
+
+    @property
+    def owner(self) -> str:
+        """Distribution and version, for sentences."""
+        return f"{self.distribution} {self.version}".strip()
+
+
+class PluginHost:
+    """All plugins of this environment.
+
+    Parameters
+    ----------
+    entry_points
+        What is installed; by default read from the environment, once.
+    blocked
+        Names of plugins, commands or distributions that must not be imported; by default ``MORAINE_BLOCK``.
+    """
+
+    def __init__(
+        self, entry_points: Iterable[EntryPoint] | None = None, blocked: Iterable[str] | None = None
+    ) -> None:
+        if entry_points is None:
+            everything = importlib.metadata.entry_points()
+            entry_points = [*everything.select(group=COMMANDS), *everything.select(group=HOOKS)]
+        if blocked is None:
+            blocked = os.environ.get("MORAINE_BLOCK", "").split(",")
+        self._blocked = {_spelled(name.strip()) for name in blocked}
+        self._manager = pluggy.PluginManager("moraine")
+        self._manager.add_hookspecs(hookspec)
+        self._entries: dict[str, list[tuple[EntryPoint, PluginRecord]]] = {}
+        self._hooks: list[tuple[EntryPoint, PluginRecord]] = []
+        self._commands: dict[str, Command] = {}
+        self._hooks_loaded = False
+        for entry in entry_points:
+            self._file(entry)
+        self._mark_clashes()
+
+    def _file(self, entry: EntryPoint) -> None:
+        """Note an entry point under its name, without importing it."""
+        distribution = entry.dist.name if entry.dist is not None else entry.value.partition(".")[0]
+        version = entry.dist.version if entry.dist is not None else ""
+        record = PluginRecord(entry.name, entry.group, distribution, version)
+        if {_spelled(entry.name), _spelled(distribution)} & self._blocked:
+            record.status, record.reason = "blocked", "named in MORAINE_BLOCK"
+        if entry.group == HOOKS:
+            self._hooks.append((entry, record))
+        else:
+            self._entries.setdefault(_spelled(entry.name), []).append((entry, record))
+
+    def _mark_clashes(self) -> None:
+        for name, found in self._entries.items():
+            active = [record for _, record in found if record.status != "blocked"]
+            if name in RESERVED:
+                for record in active:
+                    record.status, record.reason = "clash", f"{name} is a name of the host's own"
+            elif len(active) > 1:
+                owners = " and ".join(record.owner for record in active)
+                for record in active:
+                    record.status, record.reason = "clash", f"{name} is declared by both {owners}; uninstall one"
+
+    # -------------------------------------------------------------------------------------------- commands
+
+    def names(self) -> list[str]:
+        """Return the names of all commands, sorted; hook modules that bring several are imported for it."""
+        self._load_hooks()
+        return sorted({*self._entries, *self._commands})
+
+    def command(self, name: str) -> Command:
+        """Return a command, importing its module if that has not been done.
+
+        Raises
+        ------
+        UsageError
+            There is no such command; the message says which distribution brings it, or the closest name.
+        PluginError
+            Its plugin is broken, blocked, too new or clashes with another.
+        """
+        name = _spelled(name)
+        if name not in self._commands and name in self._entries:
+            self._load_command(name)
+        if name not in self._commands:
+            self._load_hooks()
+        if name not in self._commands:
+            raise UsageError(self._unknown(name))
+        return self._commands[name]
+
+    def commands(self) -> list[Command]:
+        """Return all commands that can be loaded, by name; the others are told by `records`."""
+        found = []
+        for name in self.names():
+            try:
+                found.append(self.command(name))
+            except PluginError:
+                continue
+        return found
+
+    def _load_command(self, name: str) -> None:
+        usable = [pair for pair in self._entries[name] if pair[1].status != "blocked"]
+        entry, record = usable[0] if usable else self._entries[name][0]
+        if record.status in ("found", "ok"):
+            loaded = self._import(entry, record)
+            if record.status == "ok" and not isinstance(loaded, Command):
+                record.status = "broken"
+                record.reason = f"{entry.value} is a {type(loaded).__name__}, expected a command made by @command"
+            elif record.status == "ok":
+                self._check_api(record, loaded.api)
+            if record.status == "ok":
+                self._add(name, loaded)
+                return
+        msg = f"{name} of {record.owner} cannot be used: {record.status}: {record.reason}"
+        raise PluginError(msg)
+
+    def _add(self, name: str, command: Command) -> None:
+        self._commands[name] = command
+        if not self._manager.is_registered(command):
+            self._manager.register(command, name)
+
+    def _import(self, entry: EntryPoint, record: PluginRecord) -> Any:
+        """Import what an entry point names; whatever goes wrong in it is its own fault and stays with it."""
+        try:
+            loaded = entry.load()
+        except Exception as error:  # noqa: BLE001 - a plugin's import runs anybody's code
+            record.status, record.reason = "broken", f"{type(error).__name__}: {error}"
+            record.trace = traceback.format_exc()
+            return None
+        record.status = "ok"
+        return loaded
+
+    @staticmethod
+    def _check_api(record: PluginRecord, api: int) -> None:
+        if api > API:
+            record.status = "too new"
+            record.reason = f"made for interface {api} of the host, this one has {API}; update moraine-core"
+
+    def _unknown(self, name: str) -> str:
+        distribution = distribution_of(name)
+        if distribution is not None:
+            return f"{name} is not installed; it comes with {distribution}: pip install {distribution}"
+        close = difflib.get_close_matches(name, [*self.names(), *BUILTINS], n=1)
+        return f"no command {name}" + (f"; did you mean {close[0]}?" if close else "; see moraine list")
+
+    # ----------------------------------------------------------------------------------------------- hooks
+
+    def _load_hooks(self) -> None:
+        """Import and register the modules with hooks, and take the commands that they bring."""
+        if self._hooks_loaded:
+            return
+        self._hooks_loaded = True
+        for entry, record in self._hooks:
+            if record.status != "found":
+                continue
+            module = self._import(entry, record)
+            if record.status == "ok":
+                self._check_api(record, getattr(module, "MORAINE_API", API))
+            if record.status == "ok":
+                self._register(module, record)
+
+    def _register(self, module: Any, record: PluginRecord) -> None:
+        try:
+            self._manager.register(module, f"{record.distribution}:{record.name}")
+            self._manager.check_pending()
+            brought = [c for c in getattr(module, "moraine_commands", list)()]
+        except Exception as error:  # noqa: BLE001 - a plugin's hooks run anybody's code
+            record.status, record.reason = "broken", f"{type(error).__name__}: {error}"
+            record.trace = traceback.format_exc()
+            self._manager.unregister(module)
+            return
+        for command in brought:
+            if command.name in RESERVED or command.name in self._entries or command.name in self._commands:
+                record.status, record.reason = "clash", f"{command.name} is declared by another plugin too"
+            else:
+                self._add(command.name, command)
+
+    @property
+    def hook(self) -> Any:
+        """The hooks, to be called by keyword; modules with hooks are imported first."""
+        self._load_hooks()
+        return self._manager.hook
+
+    def backend(self, workers: Workers) -> Backend:
+        """Return the named executor backend of a plugin.
+
+        Raises
+        ------
+        UsageError
+            No plugin offers one of that name.
+        """
+        specs = {spec.name: spec for group in self.hook.moraine_executors() for spec in group}
+        spec = specs.get(workers.executor or "")
+        if spec is None:
+            offered = ", ".join(sorted(specs)) or "none is installed"
+            msg = f"no executor {workers.executor}; known: {offered}"
+            raise UsageError(msg)
+        from moraine_core.task import resolve
+
+        backend: Backend = resolve(spec.load)(workers)
+        return backend
+
+    # --------------------------------------------------------------------------------------------- records
+
+    def records(self) -> Sequence[PluginRecord]:
+        """Return what is known of every plugin after trying to load all of them."""
+        self.commands()
+        found = [record for entries in self._entries.values() for _, record in entries]
+        found += [record for _, record in self._hooks]
+        return sorted(found, key=lambda record: (record.distribution, record.group, record.name))
+
+
+def _spelled(name: str) -> str:
+    """Return a command's name as it is spelled with hyphens."""
+    return name.replace("_", "-").lower()
