@@ -231,7 +231,10 @@ class _CommandRun:
     def check(self, expected: Mapping[str, Array | None] | None = None) -> dict[str, Array | None]:
         """Check arguments, inputs and outputs; raise all problems at once; return the outputs to be, if known."""
         command, expected = self._command, expected or {}
-        self._bound = command.bind(self._given, late=not expected)
+        # an argument file, such as image pairs, that an earlier step will write cannot be read yet
+        files = [str(self._given[p.name]) for p in command.parameters if p.kind.late and p.name in self._given]
+        pending = any(os.path.abspath(path) in expected for path in files)
+        self._bound = command.bind(self._given, late=not pending)
         problems: list[MoraineError] = []
         if self._workers.cuda and not command.gpu:
             problems.append(UsageError(f"{command.name} has no GPU kernel; leave out --cuda"))
@@ -243,7 +246,7 @@ class _CommandRun:
         raise_problems(problems)
         self._stagings = [Staging(Path(os.path.abspath(p))) for paths in outputs.values() for p in paths]
         known: dict[str, Array | None] = {str(staging.output): None for staging in self._stagings}
-        if command.chunked and not unknown:
+        if command.chunked and not (unknown or pending):
             plan = self._first_plan(self._bound)
             self._raise_plan_problems(plan)
             for layout in plan.outputs:

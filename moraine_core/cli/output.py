@@ -81,7 +81,7 @@ class CurrentCommand(logging.Filter):
     Parameters
     ----------
     name
-        The command; a pipeline's runner sets it for each step.
+        The command; a pipeline's runner names that of each step by itself.
     """
 
     def __init__(self, name: str) -> None:
@@ -89,8 +89,9 @@ class CurrentCommand(logging.Filter):
         self.name_of_command = name
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Name the command; let every record pass."""
-        record.command = self.name_of_command
+        """Name the command, unless the record names one already; let every record pass."""
+        if not hasattr(record, "command"):
+            record.command = self.name_of_command
         return True
 
 
@@ -126,9 +127,11 @@ def logging_to(options: Globals, command: str) -> Iterator[None]:
     for handler in handlers:
         handler.setFormatter(JsonLines() if options.log_json else TEXT_FORMAT)
         handler.addFilter(CurrentCommand(command))
+        # the handlers are quiet, not the logger: a pipeline's step logs hold everything from INFO on
+        handler.setLevel(logging.WARNING if options.quiet else logging.INFO)
         log.addHandler(handler)
     level, propagate = log.level, log.propagate
-    log.setLevel(logging.WARNING if options.quiet else logging.INFO)
+    log.setLevel(logging.INFO)
     log.propagate = False
     try:
         yield

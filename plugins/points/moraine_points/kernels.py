@@ -148,7 +148,7 @@ def grid_index(idx: Gix, shape: tuple[int, int], *, name: str = "idx") -> NDArra
         If a point is outside the raster; the first such row is named.
     """
     if idx.ndim == 1:
-        return pc_gix(idx, shape, name=name)
+        return pc_gix(_checked_hix(idx, shape, name), shape, name=name)
     return _checked_gix(idx, shape, name).astype(np.int32, copy=False)
 
 

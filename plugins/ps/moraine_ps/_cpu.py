@@ -10,12 +10,20 @@ TINY = np.float32(1e-30)
 
 
 @nb.njit(nogil=True, cache=True)
-def add_image(image, gain, count, mean, squares):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201
+def valid_amplitude(sample):  # type: ignore[no-untyped-def]
+    """Return the amplitude of a sample in float64; 0 where it is missing."""
+    re, im = np.float64(sample.real), np.float64(sample.imag)
+    amplitude = np.sqrt(re * re + im * im)
+    return amplitude if np.isfinite(amplitude) and amplitude >= TINY else 0.0
+
+
+@nb.njit(nogil=True, cache=True)
+def add_image(image, gain, count, mean, squares):  # type: ignore[no-untyped-def]
     """Add one image to Welford's running count, mean and sum of squared deviations of each pixel, in place."""
     for i in range(image.size):
-        re, im = image[i].real, image[i].imag
-        amplitude = np.sqrt(np.float64(re) * re + np.float64(im) * im) * gain
-        if np.isfinite(amplitude) and amplitude >= TINY:
+        amplitude = valid_amplitude(image[i])
+        if amplitude > 0:
+            amplitude *= gain
             count[i] += 1
             delta = amplitude - mean[i]
             mean[i] += delta / count[i]
@@ -23,7 +31,7 @@ def add_image(image, gain, count, mean, squares):  # type: ignore[no-untyped-def
 
 
 @nb.njit(nogil=True, cache=True)
-def dispersion(count, mean, squares, fewest, out):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201
+def dispersion(count, mean, squares, fewest, out):  # type: ignore[no-untyped-def]
     """Turn the running sums into the dispersion index, nan where too few images are valid."""
     for i in range(out.size):
         if count[i] >= fewest and mean[i] > 0:
@@ -33,13 +41,16 @@ def dispersion(count, mean, squares, fewest, out):  # type: ignore[no-untyped-de
 
 
 @nb.njit(nogil=True, cache=True)
-def amplitude_sum(image):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201
+def amplitude_sum(image):  # type: ignore[no-untyped-def]
     """Return the sum of the valid amplitudes of an image in float64, and how many there are."""
-    total, count = 0.0, 0
+    total, lost, count = 0.0, 0.0, 0
     for i in range(image.size):
-        re, im = image[i].real, image[i].imag
-        amplitude = np.sqrt(np.float64(re) * re + np.float64(im) * im)
-        if np.isfinite(amplitude) and amplitude >= TINY:
-            total += amplitude
+        amplitude = valid_amplitude(image[i])
+        if amplitude > 0:
+            # Kahan: what rounding loses is carried on, so the sum hardly depends on how an image is cut into blocks
+            term = amplitude - lost
+            larger = total + term
+            lost = (larger - total) - term
+            total = larger
             count += 1
     return total, count

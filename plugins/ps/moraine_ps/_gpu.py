@@ -6,19 +6,22 @@ from typing import Any
 
 import cupy as cp
 
-_VALID = """
-    // |s| in double, as on the CPU; below 1e-30 is missing, and the comparison is false for nan
-    double re = s.real(), im = s.imag();
-    double amplitude = sqrt(re * re + im * im) * gain;
-    bool valid = isfinite(amplitude) && amplitude >= (double)1e-30f;
+_VALID_AMPLITUDE = """
+template <typename T> __device__ double valid_amplitude(const complex<T>& sample) {
+    double re = sample.real(), im = sample.imag();
+    double amplitude = sqrt(re * re + im * im);
+    return isfinite(amplitude) && amplitude >= (double)1e-30f ? amplitude : 0.0;
+}
 """
 
+# the outputs of this kernel are read as well: they are references to the arrays that are passed for them
 _add_image = cp.ElementwiseKernel(
-    "complex64 s, float64 gain",
+    "T sample, float64 gain",
     "int32 count, float64 mean, float64 squares",
-    _VALID
-    + """
-    if (valid) {
+    """
+    double amplitude = valid_amplitude(sample);
+    if (amplitude > 0) {
+        amplitude *= gain;
         count += 1;
         double delta = amplitude - mean;
         mean += delta / count;
@@ -26,20 +29,22 @@ _add_image = cp.ElementwiseKernel(
     }
     """,
     "moraine_add_image",
+    preamble=_VALID_AMPLITUDE,
 )
 
 _dispersion = cp.ElementwiseKernel(
     "int32 count, float64 mean, float64 squares, int32 fewest",
     "float32 out",
-    "out = (count >= fewest && mean > 0) ? (float)(sqrt(squares / count) / mean) : nanf(\"\")",
+    'out = count >= fewest && mean > 0 ? (float)(sqrt(squares / count) / mean) : nanf("")',
     "moraine_dispersion",
 )
 
 _amplitude = cp.ElementwiseKernel(
-    "complex64 s, float64 gain", "float64 amplitude_out, int64 valid_out", _VALID + """
-    amplitude_out = valid ? amplitude : 0.0;
-    valid_out = valid;
-    """, "moraine_amplitude"
+    "T sample",
+    "float64 amplitude",
+    "amplitude = valid_amplitude(sample)",
+    "moraine_amplitude",
+    preamble=_VALID_AMPLITUDE,
 )
 
 
@@ -55,5 +60,5 @@ def dispersion(count: Any, mean: Any, squares: Any, fewest: int, out: Any) -> No
 
 def amplitude_sum(image: Any) -> tuple[float, int]:
     """Return the sum of the valid amplitudes of an image in float64, and how many there are."""
-    amplitude, valid = _amplitude(image, 1.0)
-    return float(amplitude.sum()), int(valid.sum())
+    amplitude = _amplitude(image)
+    return float(amplitude.sum()), int(cp.count_nonzero(amplitude))

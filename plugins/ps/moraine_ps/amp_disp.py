@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator
+from math import fsum, prod
 from typing import Annotated, Any
 
 from moraine_core import Array, Blocks2D, Chunk, ChunkTask, Input, Layout, Output, Plan, Stream, UsageError, blocks, command
@@ -47,7 +48,11 @@ def amp_disp(
         sums = yield Plan(
             [],
             [
-                ChunkTask("moraine_ps.kernels:amplitude_sums", inputs=[_images(rslc, b)])
+                ChunkTask(
+                    "moraine_ps.kernels:amplitude_sums",
+                    inputs=[_images(rslc, b)],
+                    scratch_bytes=8 * _size(b),  # the amplitudes of an image, on a GPU
+                )
                 for b in blocks(space, block)
             ],
             desc="amp-disp calibration",
@@ -63,7 +68,7 @@ def amp_disp(
                 inputs=[_images(rslc, b)],
                 outputs=[Chunk(out, b)],
                 kwargs=options,
-                scratch_bytes=16 * _size(b),  # count, shift, mean and sum of squares of each pixel
+                scratch_bytes=20 * _size(b),  # count, mean and sum of squared deviations of each pixel
             )
             for b in blocks(space, block)
         ],
@@ -76,17 +81,17 @@ def _images(rslc: Array, block: tuple[slice, ...]) -> Stream:
 
 
 def _size(block: tuple[slice, ...]) -> int:
-    size = 1
-    for part in block:
-        size *= part.stop - part.start
-    return size
+    return prod(part.stop - part.start for part in block)
 
 
 def _gains(sums: list[Any], n_images: int) -> list[float | None]:
-    """Return 1 / mean amplitude of each image over all blocks; None for an image without a valid sample."""
+    """Return 1 / mean amplitude of each image over all blocks; None for an image without a valid sample.
+
+    Nine digits are kept: what rounding leaves of the order of the sums, which the blocks decide, does not show.
+    """
     gains: list[float | None] = []
     for image in range(n_images):
-        total = sum(block[image][0] for block in sums)
+        total = fsum(block[image][0] for block in sums)
         count = sum(block[image][1] for block in sums)
-        gains.append(count / total if total > 0 else None)
+        gains.append(float(f"{count / total:.9g}") if total > 0 else None)
     return gains

@@ -27,7 +27,7 @@ def amp_disp(rslc: Array, *, min_images: int = 2, strict: bool = False) -> Array
     min_images
         Fewest valid images of a pixel that is not nan.
     strict
-        A pixel with any missing image is nan.
+        A pixel with any missing image is nan as well.
 
     Returns
     -------
@@ -59,7 +59,7 @@ def amp_disp_stream(
     min_images, strict
         As in `amp_disp`.
     gain
-        Factor of each image's amplitude; None leaves an image as it is.
+        Factor of each image's amplitude; None leaves an image as it is. What is missing is decided before.
     """
     if min_images < 1:
         msg = f"min_images is {min_images}; expected at least 1"
@@ -75,7 +75,7 @@ def amp_disp_stream(
     if state is None:
         msg = "the stack has no images"
         raise ValueError(msg)
-    return state.dispersion(n_images if strict else min_images)  # type: ignore[no-any-return]
+    return state.dispersion(max(n_images, min_images) if strict else min_images)  # type: ignore[no-any-return]
 
 
 def amplitude_sums(planes: Iterable[Array]) -> list[tuple[float, int]]:

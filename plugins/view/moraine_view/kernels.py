@@ -5,9 +5,10 @@ All of them are serial, know no files, and give the same bits however the data a
 * *Levels* halve the raster again and again. A band of lines that starts at a multiple of ``2**k`` can be taken ``k``
   levels down on its own: every 2 x 2 block lies inside the band. Means travel as sums and counts
   (:class:`BlockSums`), never as rounded means, so a band that is resumed later loses nothing.
-* *Statistics* of a block are a small record of plain numbers (:func:`partial_statistics`), merged in block order
-  (:func:`merge_statistics`). Percentiles come from a regular sample (:func:`regular_sample`) whose members are
-  fixed by the data alone.
+* *Statistics* are measured line by line (:func:`line_statistics`), and the lines of an image are joined at once
+  (:func:`join_lines`) into a small record of plain numbers; those of the images are merged in order
+  (:func:`merge_statistics`). Percentiles come from a regular sample (:func:`regular_sample`) whose members are fixed
+  by the data alone.
 * *Points* fall on a grid (:func:`point_grid`); an index raster says which point each cell shows.
 """
 
@@ -18,6 +19,8 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict
 
 import numpy as np
 
+from moraine_view.levels import PIECE_DEPTH, mean_dtype, piece_lines
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
@@ -27,57 +30,6 @@ if TYPE_CHECKING:
 
 # ---------------------------------------------------------------------------------------------------------------------
 # Levels
-
-
-def n_levels(nlines: int, width: int) -> int:
-    """Count the levels of a raster's pyramid, the full raster included.
-
-    Parameters
-    ----------
-    nlines, width
-        Shape of the raster in pixels, both at least 1.
-
-    Returns
-    -------
-    int
-        ``floor(log2(min(nlines, width))) + 1``.
-    """
-    if min(nlines, width) < 1:
-        msg = f"a pyramid needs at least one line and one sample, found shape ({nlines}, {width})"
-        raise ValueError(msg)
-    return min(nlines, width).bit_length()
-
-
-def level_shapes(nlines: int, width: int) -> list[tuple[int, int]]:
-    """List the shape of every level.
-
-    Parameters
-    ----------
-    nlines, width
-        Shape of level 0 in pixels.
-
-    Returns
-    -------
-    list of (int, int)
-        ``(ceil(nlines / 2**l), ceil(width / 2**l))`` for each level ``l``, finest first.
-    """
-    return [(-(-nlines >> level), -(-width >> level)) for level in range(n_levels(nlines, width))]
-
-
-def decimate(band: NDArray[Any]) -> NDArray[Any]:
-    """Keep every second line and sample, beginning with the first.
-
-    Parameters
-    ----------
-    band
-        ``(lines, width)``, any dtype and unit; its first line has an even number in the raster.
-
-    Returns
-    -------
-    ndarray
-        ``(ceil(lines / 2), ceil(width / 2))``, dtype, unit and missing values of the input.
-    """
-    return band[::2, ::2]
 
 
 class BlockSums(NamedTuple):
@@ -132,12 +84,6 @@ def _add_quads(cells: NDArray[Any]) -> NDArray[Any]:
     return result
 
 
-def mean_dtype(dtype: DTypeLike) -> np.dtype[Any]:
-    """Give the dtype of means: that of float and complex data, float32 for integers and bools."""
-    dtype = np.dtype(dtype)
-    return dtype if dtype.kind in "fc" else np.dtype(np.float32)
-
-
 def block_means(sums: BlockSums, dtype: DTypeLike) -> NDArray[Any]:
     """Divide sums by counts.
 
@@ -151,11 +97,12 @@ def block_means(sums: BlockSums, dtype: DTypeLike) -> NDArray[Any]:
     Returns
     -------
     ndarray
-        ``(lines, width)`` of :func:`mean_dtype`, unit of the data, nan (both parts) where no pixel was finite.
+        ``(lines, width)`` of :func:`~moraine_view.levels.mean_dtype`, unit of the data, nan (both parts) where no
+        pixel was finite.
     """
     missing = complex(np.nan, np.nan) if np.iscomplexobj(sums.total) else np.nan
     mean = np.where(sums.n > 0, sums.total / np.maximum(sums.n, 1), missing)
-    return mean.astype(mean_dtype(dtype))
+    return mean.astype(mean_dtype(np.dtype(dtype).name))
 
 
 def coarser_levels(band: NDArray[Any], method: Literal["decimate", "mean"], n: int) -> list[NDArray[Any]]:
@@ -176,18 +123,68 @@ def coarser_levels(band: NDArray[Any], method: Literal["decimate", "mean"], n: i
     Returns
     -------
     list of ndarray
-        Levels 1 to ``n``; dtype of the band (decimate) or :func:`mean_dtype` (mean).
+        Levels 1 to ``n``; dtype of the band (decimate) or :func:`~moraine_view.levels.mean_dtype` (mean).
     """
     if method == "decimate":
         return [band[:: 1 << level, :: 1 << level] for level in range(1, n + 1)]
     if method != "mean":
         msg = f"unknown method {method!r}; expected 'decimate' or 'mean'"
         raise ValueError(msg)
-    levels, sums = [], block_sums(band)
+    return mean_levels(band, n)[0]
+
+
+def mean_levels(band: NDArray[Any], n: int) -> tuple[list[NDArray[Any]], BlockSums]:
+    """Take a band of one image the next ``n`` levels down by means; its wide sums are never in memory as a whole.
+
+    Parameters
+    ----------
+    band
+        ``(lines, width)`` of level 0, real, bool or complex; not finite is missing.
+    n
+        How many levels, at least 0.
+
+    Returns
+    -------
+    levels : list of ndarray
+        Levels 1 to ``n``, of :func:`~moraine_view.levels.mean_dtype`.
+    sums : BlockSums
+        Of level ``n``, to go on from with :func:`resume_means`.
+    """
+    depth, step = min(n, PIECE_DEPTH), piece_lines(band.shape[1])
+    pieces = [
+        resume_means(block_sums(band[start : start + step]), band.dtype, depth)
+        for start in range(0, band.shape[0], step)
+    ]
+    levels = [np.concatenate(parts) for parts in zip(*(levels for levels, _ in pieces), strict=True)]
+    sums = BlockSums(*(np.concatenate(parts) for parts in zip(*(sums for _, sums in pieces), strict=True)))
+    coarser, sums = resume_means(sums, band.dtype, n - depth)
+    return levels + coarser, sums
+
+
+def resume_means(sums: BlockSums, dtype: DTypeLike, n: int) -> tuple[list[NDArray[Any]], BlockSums]:
+    """Take kept sums the next ``n`` levels down.
+
+    Parameters
+    ----------
+    sums
+        Of any level, ``(lines, width)``.
+    dtype
+        Of the data the sums come from.
+    n
+        How many levels, at least 0.
+
+    Returns
+    -------
+    levels : list of ndarray
+        The next ``n`` levels, of :func:`~moraine_view.levels.mean_dtype`.
+    sums : BlockSums
+        Of the last of them.
+    """
+    levels = []
     for _ in range(n):
         sums = halve_sums(sums)
-        levels.append(block_means(sums, band.dtype))
-    return levels
+        levels.append(block_means(sums, dtype))
+    return levels, sums
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -259,19 +256,76 @@ def partial_statistics(values: NDArray[Any]) -> PartialStatistics:
     PartialStatistics
         Of this block, for :func:`merge_statistics`.
     """
-    finite = measured(values)
-    n_nan = int(np.count_nonzero(np.isnan(values)))
-    mean = float(finite.mean()) if finite.size else 0.0
+    return join_lines(line_statistics(values.reshape(1, -1)), values.size, values.dtype)
+
+
+def line_statistics(lines: NDArray[Any]) -> NDArray[np.float64]:
+    """Measure each line for itself, so that the result does not depend on which lines come together.
+
+    Parameters
+    ----------
+    lines
+        ``(n, length)``, real, bool or complex, in C order; not finite is missing, of complex values the amplitude is
+        measured.
+
+    Returns
+    -------
+    ndarray
+        ``(n, 7)`` float64: number of finite, of missing (nan) and of True values; least and largest finite value
+        (inf and -inf if there is none), their mean (0 if there is none) and the sum of their squared distances from it.
+    """
+    finite = np.isfinite(lines)
+    values = np.where(finite, lines, 0)
+    wide = np.abs(values.astype(np.complex128)) if values.dtype.kind == "c" else values.astype(np.float64)
+    n = finite.sum(axis=1)
+    with np.errstate(over="ignore"):  # float64 beyond 1e154 has no squares; its spread is then infinite
+        mean = wide.sum(axis=1) / np.maximum(n, 1)
+        m2 = np.square(np.where(finite, wide - mean[:, None], 0)).sum(axis=1)
+    return np.column_stack(
+        [
+            n,
+            np.isnan(lines).sum(axis=1),
+            np.count_nonzero(lines, axis=1) if lines.dtype.kind == "b" else np.zeros_like(n),
+            np.where(finite, wide, np.inf).min(axis=1, initial=np.inf),
+            np.where(finite, wide, -np.inf).max(axis=1, initial=-np.inf),
+            mean,
+            m2,
+        ]
+    )
+
+
+def join_lines(lines: NDArray[np.float64], count: int, dtype: DTypeLike) -> PartialStatistics:
+    """Join the statistics of all lines of an image.
+
+    Parameters
+    ----------
+    lines
+        ``(n, 7)`` from :func:`line_statistics`, in order.
+    count
+        Number of values in them together, missing ones included.
+    dtype
+        Of the data.
+
+    Returns
+    -------
+    PartialStatistics
+        Of the image.
+    """
+    n, nan, true, low, high, means, m2 = lines.T
+    total = float(n.sum())
+    with np.errstate(over="ignore"):
+        mean = float((n * means).sum() / max(total, 1))
+        spread = float(m2.sum() + (n * np.square(means - mean)).sum())
     return PartialStatistics(
-        kind=_kind(values.dtype),
-        count=values.size,
-        nan=n_nan,
-        inf=values.size - n_nan - finite.size,
-        true=int(np.count_nonzero(values)) if values.dtype.kind == "b" else 0,
-        min=float(finite.min()) if finite.size else None,
-        max=float(finite.max()) if finite.size else None,
+        kind=_kind(np.dtype(dtype)),
+        count=count,
+        nan=int(nan.sum()),
+        inf=count - int(nan.sum() + total),
+        true=int(true.sum()),
+        min=float(low.min()) if total else None,
+        max=float(high.max()) if total else None,
         mean=mean,
-        m2=float(np.square(finite - mean).sum()),
+        m2=spread,
     )
 
 
@@ -338,11 +392,8 @@ def regular_sample(values: NDArray[Any], step: int, before: int) -> NDArray[np.f
     The finite values of the whole data are numbered from 0 in C order, one channel after another; the sample is the
     numbers that are multiples of ``step``. A block that is a run of that order (a band of whole lines of one channel,
     a range of points) needs only to know how many finite values come ``before`` it: the sum of :func:`n_finite` over
-    the earlier blocks. So the sample depends neither on the blocks nor on the workers. Three cases:
-
-    * ``step`` is 1 (data of up to 2**23 values): every finite value is taken and ``before`` does not matter;
-    * nothing is missing in the earlier blocks: ``before`` is the position of the block's first value;
-    * else the partial statistics of all blocks come first, and the sample is taken in a second reading.
+    the earlier blocks. So the sample depends neither on the blocks nor on the workers, but it is taken in a second
+    reading of the data, when the earlier blocks have been counted.
 
     Parameters
     ----------
@@ -358,7 +409,8 @@ def regular_sample(values: NDArray[Any], step: int, before: int) -> NDArray[np.f
     ndarray
         ``(n,)`` float64, amplitudes of complex values, unit of the data.
     """
-    return measured(values)[-before % step :: step]
+    finite = values[np.isfinite(values)]
+    return measured(finite[-before % step :: step])
 
 
 def six_digits(value: float) -> float | None:
@@ -496,7 +548,9 @@ def point_grid(x: NDArray[Any], y: NDArray[Any], res: float) -> PointGrid:
     return PointGrid(x0, y0, float(res), nrows, ncols)
 
 
-def point_index(x: NDArray[Any], y: NDArray[Any], grid: PointGrid) -> NDArray[np.int64]:
+def point_index(
+    x: NDArray[Any], y: NDArray[Any], grid: PointGrid, rows: slice | None = None
+) -> NDArray[np.int64]:
     """Say which point every cell of level 0 shows: of those in the cell, the last in the arrays.
 
     Parameters
@@ -505,18 +559,22 @@ def point_index(x: NDArray[Any], y: NDArray[Any], grid: PointGrid) -> NDArray[np
         ``(n_points,)`` finite coordinates inside the grid; a point falls in the cell with the nearest center.
     grid
         From :func:`point_grid` of the same points.
+    rows
+        A band of the grid; all rows by default.
 
     Returns
     -------
     ndarray
-        ``(nrows, ncols)`` int64 point numbers, -1 in an empty cell.
+        ``(rows, ncols)`` int64 point numbers, -1 in an empty cell.
     """
+    start, stop = (0, grid.nrows) if rows is None else (rows.start, rows.stop)
     row = np.rint((y.astype(np.float64) - grid.y0) / grid.res).astype(np.int64)
-    col = np.rint((x.astype(np.float64) - grid.x0) / grid.res).astype(np.int64)
-    index = np.full(grid.nrows * grid.ncols, -1, dtype=np.int64)
+    point = np.flatnonzero((row >= start) & (row < stop))
+    col = np.rint((x[point].astype(np.float64) - grid.x0) / grid.res).astype(np.int64)
+    index = np.full((stop - start) * grid.ncols, -1, dtype=np.int64)
     # "last" is "largest number": plain assignment leaves it open which of several values for one cell stays
-    np.maximum.at(index, row * grid.ncols + col, np.arange(x.size, dtype=np.int64))
-    return index.reshape(grid.nrows, grid.ncols)
+    np.maximum.at(index, (row[point] - start) * grid.ncols + col, point)
+    return index.reshape(stop - start, grid.ncols)
 
 
 def coarser_index(index: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -556,9 +614,10 @@ def values_by_index(values: NDArray[Any], index: NDArray[np.int64]) -> NDArray[A
     Returns
     -------
     ndarray
-        ``(rows, cols, ...)`` of :func:`mean_dtype` (so integers and bools can be missing), nan in an empty cell.
+        ``(rows, cols, ...)`` of :func:`~moraine_view.levels.mean_dtype` (so integers and bools can be missing), nan
+        in an empty cell.
     """
-    dtype = mean_dtype(values.dtype)
+    dtype = np.dtype(mean_dtype(values.dtype.name))
     missing = complex(np.nan, np.nan) if dtype.kind == "c" else np.nan
     raster = np.full(index.shape + values.shape[1:], missing, dtype=dtype)
     shown = index >= 0

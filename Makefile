@@ -1,0 +1,51 @@
+# Two commands for everybody: `make demo` and `make test`. Both need Linux, Python >= 3.11 with pip, and nothing else.
+# Each makes what it needs in .venv; what is installed already is left alone.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DELETE_ON_ERROR:
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+PROJECTS := pyproject.toml $(wildcard plugins/*/pyproject.toml)
+TEST_TOOLS := $(shell sed -n '/^dev = \[/,/^\]/{s/^ *"\(.*\)",.*/"\1"/p}' pyproject.toml)
+
+.PHONY: demo test lint bench clean
+
+demo: $(VENV)/installed
+	$(BIN)/python tools/sample_stack.py demo/raw
+	$(BIN)/moraine run pipelines/demo.toml
+	$(BIN)/moraine quicklook demo/raw/rslc_pyramid --show intf_all --index 0 3 --dates demo/raw/meta.toml \
+	  --output demo/interferogram.png
+	@echo
+	@echo "The results are in demo/ps, the pictures in demo/.moraine/demo/quicklook and demo/interferogram.png."
+	@echo "See what was done: $(BIN)/moraine status pipelines/demo.toml"
+
+test: $(VENV)/tools
+	$(BIN)/python -m pytest $(PYTEST)
+
+lint: $(VENV)/tools
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: $(VENV)/tools
+	$(BIN)/python tools/bench all
+
+clean:
+	rm -rf $(VENV) demo .cache .mypy_cache .pytest_cache .ruff_cache
+
+$(VENV)/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "moraine needs Python 3.11 or newer; this is $$($(PYTHON) --version). Name another: make PYTHON=python3.12" >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/installed: $(PROJECTS) requirements-all.txt constraints.txt | $(VENV)/bin/python
+	$(PIP) --requirement requirements-all.txt
+	touch $@
+
+$(VENV)/tools: $(VENV)/installed
+	$(PIP) $(TEST_TOOLS)
+	touch $@

@@ -1,0 +1,30 @@
+"""Small inputs for the commands of this family: what the conformance kit runs, and what a reader can try."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from moraine_core.testing.data import speckle, write_array
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def image_pairs(folder: Path, scale: int) -> dict[str, Any]:
+    """Name a number of images."""
+    return {"out": str(folder / "pairs.txt"), "nimages": 7 * scale, "bandwidth": 3}
+
+
+def math(folder: Path, scale: int) -> dict[str, Any]:
+    """Write an interferogram and its coherence, in chunks of different sizes."""
+    shape = (31 * scale, 26 * scale)
+    coh = np.random.default_rng(2).random(shape, dtype=np.float32)
+    coh[3, 4:] = np.nan
+    return {
+        "output": str(folder / "phase.zarr"),
+        "operation": "where(coh > 0.3, angle(intf), nan)",
+        "intf": write_array(folder / "intf.zarr", speckle(shape, seed=1), chunks=(9 * scale, 7 * scale)),
+        "coh": write_array(folder / "coh.zarr", coh, chunks=(10 * scale, 26 * scale)),
+    }
