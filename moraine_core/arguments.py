@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 Pairs: TypeAlias = tuple[tuple[int, int], ...]
 """Image pairs ``(reference, secondary)``, given as a file (text or ``.npy``) or as a literal list."""
 
-SIZE_UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
+_DECIMAL_UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
+_BINARY_UNITS = {"ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
+SIZE_UNITS = {**_DECIMAL_UNITS, **_BINARY_UNITS}
 
 
 @dataclass(frozen=True)
@@ -60,7 +62,7 @@ class Kind:
 def parse_text(value: Any) -> str:
     """Return a string or path as text; nothing else is taken for one."""
     if isinstance(value, str | os.PathLike):
-        return os.fspath(value)  # type: ignore[return-value]
+        return os.fspath(value)
     raise TypeError
 
 
@@ -79,23 +81,41 @@ def parse_number(value: Any) -> float:
 
 
 def parse_boolean(value: Any) -> bool:
-    """Return true or false; other text or numbers are neither."""
+    """Return true or false, as a value or as exactly that word; other text and numbers are neither."""
     if isinstance(value, str):
-        return {"true": True, "false": False}[value.strip().lower()]
+        return {"true": True, "false": False}[value]
     if isinstance(value, bool):
         return value
     raise TypeError
 
 
+def items_of(value: Any) -> list[Any]:
+    """Return the items of ``"1,2"``, ``"(1, 2)"`` or ``"1 2"``, of a line's words, of a sequence, or of one number."""
+    if not isinstance(value, str) and not hasattr(value, "__iter__"):
+        return [value]
+    items = [value] if isinstance(value, str) else list(value)
+    if not items or not all(isinstance(item, str) for item in items):
+        return items
+    text = " ".join(items).strip()
+    if text[:1] + text[-1:] in ("()", "[]"):
+        text = text[1:-1]
+    return [word for word in re.split(r"\s*,\s*|\s+", text.strip().removesuffix(",").rstrip()) if word]
+
+
 def parse_integers(value: Any) -> tuple[int, ...]:
-    """Return whole numbers from ``"1,2"``, ``"(1, 2)"``, ``"1 2"``, words or a sequence."""
-    if isinstance(value, str):
-        value = [word for word in re.split(r"[,\s]+", value.strip().strip("()[]")) if word]
-    elif isinstance(value, list | tuple) and len(value) == 1 and isinstance(value[0], str):
-        return parse_integers(value[0])
-    elif isinstance(value, int):
-        value = [value]
-    return tuple(parse_integer(item) for item in value)
+    """Return whole numbers, one or more, from what `items_of` takes."""
+    numbers = tuple(parse_integer(item) for item in items_of(value))
+    if not numbers:
+        raise ValueError
+    return numbers
+
+
+def parse_words(value: Any) -> tuple[str, ...]:
+    """Return one or more words from what `items_of` takes; whole numbers count as words."""
+    words = tuple(str(item) if type(item) is int else parse_text(item) for item in items_of(value))
+    if not words:
+        raise ValueError
+    return words
 
 
 def parse_paths(value: Any) -> tuple[str, ...]:
@@ -106,19 +126,23 @@ def parse_paths(value: Any) -> tuple[str, ...]:
     return tuple(parse_text(item) for item in items)
 
 
+def is_file(value: Any) -> bool:
+    """Tell whether an argument that is a file or a literal list is a file."""
+    return isinstance(value, os.PathLike) or (isinstance(value, str) and not value.lstrip().startswith("["))
+
+
 def parse_pairs(value: Any) -> Pairs:
     """Return image pairs from a literal list, or from a file of two integer columns (text with ``#`` notes, or npy)."""
-    if isinstance(value, str | os.PathLike):
-        text = os.fspath(value)
-        if isinstance(text, str) and text.lstrip().startswith("["):
-            value = ast.literal_eval(text)
-        elif Path(value).suffix == ".npy":
+    if is_file(value):
+        if Path(value).suffix == ".npy":
             import numpy as np
 
             value = np.load(value, allow_pickle=False).tolist()
         else:
             lines = (line.partition("#")[0].split() for line in Path(value).read_text(encoding="utf-8").splitlines())
             value = [words for words in lines if words]
+    elif isinstance(value, str):
+        value = ast.literal_eval(value.strip())
     pairs = tuple(tuple(parse_integer(item) for item in row) for row in value)
     if any(len(row) != 2 for row in pairs):
         raise ValueError
@@ -126,13 +150,14 @@ def parse_pairs(value: Any) -> Pairs:
 
 
 def parse_size(value: Any) -> int:
-    """Return a size in bytes from a number or text such as ``4GiB``, ``500 MB`` or ``2g``."""
-    if isinstance(value, int) and not isinstance(value, bool):
-        return value
+    """Return a size in bytes, at least 1, from a number or text such as ``4GiB``, ``500 MB`` or ``2g``."""
     match = re.fullmatch(r"\s*([0-9.]+)\s*([kmgt]?i?)b?\s*", str(value).lower())
     if not match or match[2] == "i":
         raise ValueError
-    return int(float(match[1]) * SIZE_UNITS[match[2]])
+    size = int(float(match[1]) * SIZE_UNITS[match[2]])
+    if size < 1:
+        raise ValueError
+    return size
 
 
 class Size(int):
@@ -146,7 +171,7 @@ INTEGER = Kind("INT", "a whole number", parse_integer)
 NUMBER = Kind("NUMBER", "a number", parse_number)
 BOOLEAN = Kind("", "true or false", parse_boolean, flag=True)
 INTEGERS = Kind("INT...", "whole numbers", parse_integers, many=True)
-WORDS = Kind("TEXT...", "one or more words", parse_paths, many=True)
+WORDS = Kind("TEXT...", "one or more words", parse_words, many=True)
 PAIRS = Kind("PAIRS", "a file or list of (reference, secondary) image numbers", parse_pairs, late=True)
 SIZE = Kind("SIZE", "a size such as 4GiB", parse_size)
 
@@ -181,11 +206,7 @@ def fixed_numbers(count: int) -> Kind:
     """Return the kind of exactly `count` numbers, written like whole ones."""
 
     def parse(value: Any) -> tuple[float, ...]:
-        if not isinstance(value, str) and len(value) == 1:
-            value = value[0]
-        if isinstance(value, str):
-            value = [word for word in re.split(r"[,\s]+", value.strip().strip("()[]")) if word]
-        numbers = tuple(parse_number(item) for item in value)
+        numbers = tuple(parse_number(item) for item in items_of(value))
         if len(numbers) != count:
             raise ValueError
         return numbers

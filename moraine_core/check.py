@@ -1,4 +1,4 @@
-"""``moraine check``: are all chunks of a store there, and can they be read?"""
+"""What ``moraine check`` finds: chunks that are missing or cannot be read, and runs that have not ended."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def check_store(path: str | Path, executor: Executor) -> dict[str, Any]:
     Parameters
     ----------
     path
-        An array, or a directory of arrays such as a pyramid; published, or still in its hidden folder.
+        An array, or a directory or group with arrays at any depth.
     executor
         Reads the chunks.
 
@@ -42,13 +42,12 @@ def check_store(path: str | Path, executor: Executor) -> dict[str, Any]:
         There is nothing that could be checked.
     """
     place = Path(path)
-    staging = store.Staging(place.absolute())
-    arrays = store.arrays_in(place)
-    if not arrays and not staging.folder.exists():
+    arrays, hidden = list(_arrays(place)), list(_hidden(place))
+    if not arrays and not hidden:
         msg = f"{place} holds no zarr array" if place.exists() else f"{place} does not exist"
         raise StoreNotFoundError(msg)
     found: dict[str, Any] = {"path": str(path), "arrays": len(arrays), "chunks": 0, "missing": [], "unreadable": []}
-    found["unfinished"] = list(_unfinished(staging, arrays))
+    found["unfinished"] = [*_unfinished(arrays), *map(_stopped, hidden)]
     for array in arrays:
         opened = store.open_array(array)
         found["chunks"] += opened.nchunks
@@ -72,24 +71,48 @@ def unreadable(path: str, parts: Sequence[tuple[slice, ...]]) -> list[str]:
     for part in parts:
         try:
             array[part]
-        except Exception as error:  # noqa: BLE001, PERF203 - whatever a codec raises means the chunk cannot be read
+        except Exception as error:  # noqa: BLE001 - whatever a codec raises means the chunk cannot be read
             index = tuple(s.start // c for s, c in zip(part, array.shards or array.chunks, strict=True))
             texts.append(f"{path}: chunk {index}: {type(error).__name__}: {error}")
     return texts
 
 
-def _unfinished(staging: store.Staging, arrays: Sequence[Path]) -> Iterator[str]:
+def _arrays(place: Path) -> Iterator[Path]:
+    """Yield the arrays at a path: itself, or all below a directory or group; what lies hidden is not looked into."""
+    if store.is_zarr(place) and not store.is_group(place):
+        yield place
+    elif place.is_dir():
+        for entry in sorted(place.iterdir()):
+            if entry.is_dir() and not entry.is_symlink() and not entry.name.startswith("."):
+                yield from _arrays(entry)
+
+
+def _hidden(place: Path) -> Iterator[Path]:
+    """Yield the hidden folders that interrupted runs have left, beside a path and directly in it."""
+    beside = store.Staging(place.absolute()).folder
+    if beside.is_dir():
+        yield beside
+    if place.is_dir():
+        yield from sorted(place.glob(".*.moraine"))
+
+
+def _unfinished(arrays: Sequence[Path]) -> Iterator[str]:
     for array in arrays:
         command = store.open_array(array).attrs.get(store.UNFINISHED)
         if command is not None:
             yield f"{array}: {command} has not ended"
-    journal = staging.folder / "journal.jsonl"
-    if staging.folder.exists():
-        done = _tasks_done(journal) if journal.exists() else 0
-        yield f"{staging.output}: a run stopped after {done} tasks; the same call continues it, --fresh starts over"
+
+
+def _stopped(folder: Path) -> str:
+    """Return what a run has left in its hidden folder, and what to do."""
+    output = folder.with_name(folder.name.removeprefix(".").removesuffix(".moraine"))
+    done = _tasks_done(folder / "journal.jsonl")
+    return f"{output}: a run stopped after {done} tasks; the same call continues it, --fresh starts over"
 
 
 def _tasks_done(journal: Path) -> int:
+    if not journal.exists():
+        return 0
     entries = 0
     for line in journal.read_text(encoding="utf-8").splitlines():
         try:

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import difflib
 import inspect
+import os
 import re
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, get_args, get_origin, get_type_hints
 
-from moraine_core.arguments import PATH, PATHS, Kind, convert, kind_of
+from moraine_core.arguments import PATH, PATHS, Kind, convert, is_file, kind_of
 from moraine_core.errors import LayoutError, MoraineError, UsageError
 from moraine_core.hookspec import hookimpl
 from moraine_core.options import RUN_NAMES, WORKER_NAMES, RunOptions, Workers
@@ -123,9 +124,9 @@ class Parameter:
         """The help with role, shape, dtype and unit."""
         if self.role is None:
             return self.help
-        facts = [type(self.role).__name__.lower(), " or ".join(_words(self.role.shape)), "/".join(_words(self.role.dtype))]
-        unit = [self.role.unit] if self.role.unit else []
-        return f"{self.help} [{', '.join(fact for fact in facts + unit if fact)}]"
+        role, shape, dtype = self.role, " or ".join(_words(self.role.shape)), "/".join(_words(self.role.dtype))
+        facts = [type(role).__name__.lower(), shape, dtype, role.unit]
+        return f"{self.help} [{', '.join(fact for fact in facts if fact)}]"
 
 
 def _words(value: str | tuple[str, ...]) -> tuple[str, ...]:
@@ -296,17 +297,27 @@ class Command:
                 found[name] = (value,) if isinstance(value, str) else tuple(value)
         return found
 
+    def files(self, given: Mapping[str, Any]) -> dict[str, str]:
+        """Return the files among given arguments that are read when the command runs, such as image pairs, by name."""
+        return {
+            name: os.fspath(value)
+            for name, value in given.items()
+            if (parameter := self.parameter(name)) and parameter.kind.late and is_file(value)
+        }
+
     def input_problems(self, arrays: Mapping[str, Sequence[Array]]) -> list[MoraineError]:
         """Return what is wrong with opened inputs: dtype, number of axes, and axes that must have equal lengths."""
         problems: list[MoraineError] = []
         axes: dict[str, tuple[int, str]] = {}
         for name, group in arrays.items():
             parameter = self.parameter(name)
-            role = parameter.role if parameter else None
-            for array in group if isinstance(role, Input) else ():
+            if parameter is None or parameter.role is None:
+                continue
+            role, dtypes = parameter.role, _words(parameter.role.dtype)
+            for array in group:
                 label = f"{self.name}: {name} {array.path}"
-                if role.dtype and not any(_is_dtype(array.dtype, wanted) for wanted in _words(role.dtype)):
-                    problems.append(LayoutError(f"{label} is {array.dtype}; expected {' or '.join(_words(role.dtype))}"))
+                if role.dtype and not any(_is_dtype(array.dtype, wanted) for wanted in dtypes):
+                    problems.append(LayoutError(f"{label} is {array.dtype}; expected {' or '.join(dtypes)}"))
                 if role.shape:
                     problems.extend(_shape_problems(label, array.shape, _words(role.shape), axes))
         return problems

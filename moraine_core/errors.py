@@ -77,9 +77,12 @@ class WorkerDiedError(MoraineError, RuntimeError):
     ----------
     pid
         The process that is gone.
+    exitcode
+        Its exit code; the negative number of the signal that killed it; None if that is not known.
     """
 
     pid: int = 0
+    exitcode: int | None = None
 
 
 class PluginError(MoraineError, ImportError):

@@ -2,6 +2,7 @@
 
 A module with hooks is named in the entry-point group ``moraine.plugins``; its functions carry `hookimpl`. A command
 needs no hook of its own: it is named in the group ``moraine.commands``, and the `Command` object is the plugin.
+A module's ``MORAINE_API``, if it has one, is the interface number that it was written for.
 """
 
 from __future__ import annotations
@@ -25,33 +26,33 @@ hookimpl = pluggy.HookimplMarker("moraine")
 
 
 @hookspec
-def moraine_commands() -> Iterable[Command]:
-    """Several commands from one module."""
+def moraine_commands() -> Iterable[Command]:  # type: ignore[empty-body]
+    """Bring several commands from one module."""
 
 
 @hookspec
-def moraine_executors() -> Iterable[ExecutorSpec]:
-    """Named executor backends, chosen with ``--executor NAME``."""
+def moraine_executors() -> Iterable[ExecutorSpec]:  # type: ignore[empty-body]
+    """Bring named executor backends, chosen with ``--executor NAME``."""
 
 
 @hookspec
 def moraine_plan_ready(plan: Plan) -> None:
-    """A plan has been checked and its tasks are about to run."""
+    """Hear that a plan has been checked and its tasks are about to run."""
 
 
 @hookspec
 def moraine_task_done(event: TaskDone) -> None:
-    """One task of the running plan has ended well."""
+    """Hear that one task of the running plan has ended well."""
 
 
 @hookspec
 def moraine_finished(record: Record) -> None:
-    """A command has ended, well or not."""
+    """Hear that a command has ended, well or not."""
 
 
 @hookspec(firstresult=True)
 def moraine_summary(path: Path) -> dict[str, Any] | None:
-    """What ``moraine info`` says of a path; ``None`` leaves it to the next plugin, and to moraine in the end."""
+    """Say what is at a path, for ``moraine info``; ``None`` leaves it to the next plugin, and to moraine in the end."""
 
 
 @hookspec(firstresult=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import Annotated
 
-from moraine_core.arguments import Size
+from moraine_core.arguments import Size  # noqa: TC001 - the annotations are evaluated
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,12 @@ called or listed, and one that is broken, blocked, too new or clashing is kept a
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import importlib.metadata
+import logging
 import os
+import sys
 import traceback
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
@@ -26,6 +29,8 @@ if TYPE_CHECKING:
 
     from moraine_core.executor.backend import Backend
     from moraine_core.options import Workers
+
+log = logging.getLogger("moraine")
 
 COMMANDS = "moraine.commands"
 HOOKS = "moraine.plugins"
@@ -96,6 +101,7 @@ class PluginHost:
         self._entries: dict[str, list[tuple[EntryPoint, PluginRecord]]] = {}
         self._hooks: list[tuple[EntryPoint, PluginRecord]] = []
         self._commands: dict[str, Command] = {}
+        self._owners: dict[str, str] = {}
         self._hooks_loaded = False
         for entry in entry_points:
             self._file(entry)
@@ -165,14 +171,13 @@ class PluginHost:
         entry, record = usable[0] if usable else self._entries[name][0]
         if record.status in ("found", "ok"):
             loaded = self._import(entry, record)
-            if record.status == "ok" and not isinstance(loaded, Command):
-                record.status = "broken"
-                record.reason = f"{entry.value} is a {type(loaded).__name__}, expected a command made by @command"
-            elif record.status == "ok":
-                self._check_api(record, loaded.api)
-            if record.status == "ok":
-                self._add(name, loaded)
-                return
+            if isinstance(loaded, Command) and _spelled(loaded.name) == name:
+                if _fits(record, loaded.api):
+                    self._add(name, loaded)
+                    return
+            elif loaded is not None:
+                found = f"the command {loaded.name}" if isinstance(loaded, Command) else f"a {type(loaded).__name__}"
+                record.status, record.reason = "broken", f"{entry.value} is {found}, expected the command {name}"
         msg = f"{name} of {record.owner} cannot be used: {record.status}: {record.reason}"
         raise PluginError(msg)
 
@@ -184,19 +189,13 @@ class PluginHost:
     def _import(self, entry: EntryPoint, record: PluginRecord) -> Any:
         """Import what an entry point names; whatever goes wrong in it is its own fault and stays with it."""
         try:
-            loaded = entry.load()
-        except Exception as error:  # noqa: BLE001 - a plugin's import runs anybody's code
-            record.status, record.reason = "broken", f"{type(error).__name__}: {error}"
-            record.trace = traceback.format_exc()
+            with contextlib.redirect_stdout(sys.stderr):
+                loaded = entry.load()
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - a plugin's import runs anybody's code
+            _mark_broken(record, error)
             return None
         record.status = "ok"
         return loaded
-
-    @staticmethod
-    def _check_api(record: PluginRecord, api: int) -> None:
-        if api > API:
-            record.status = "too new"
-            record.reason = f"made for interface {api} of the host, this one has {API}; update moraine-core"
 
     def _unknown(self, name: str) -> str:
         distribution = distribution_of(name)
@@ -213,35 +212,58 @@ class PluginHost:
             return
         self._hooks_loaded = True
         for entry, record in self._hooks:
-            if record.status != "found":
-                continue
-            module = self._import(entry, record)
-            if record.status == "ok":
-                self._check_api(record, getattr(module, "MORAINE_API", API))
-            if record.status == "ok":
+            module = self._import(entry, record) if record.status == "found" else None
+            if module is not None and _fits(record, getattr(module, "MORAINE_API", API)):
                 self._register(module, record)
 
     def _register(self, module: Any, record: PluginRecord) -> None:
+        """Register a module with hooks, and take the commands that it brings."""
+        if self._manager.is_registered(module):
+            record.status, record.reason = "clash", f"{module.__name__} is named by another plugin too"
+            return
         try:
-            self._manager.register(module, f"{record.distribution}:{record.name}")
+            self._manager.register(module)
             self._manager.check_pending()
-            brought = [c for c in getattr(module, "moraine_commands", list)()]
+            brought = list(getattr(module, "moraine_commands", list)())
+            for command in brought:
+                if not isinstance(command, Command):
+                    msg = f"moraine_commands() brings a {type(command).__name__}, expected commands made by @command"
+                    raise TypeError(msg)
         except Exception as error:  # noqa: BLE001 - a plugin's hooks run anybody's code
-            record.status, record.reason = "broken", f"{type(error).__name__}: {error}"
-            record.trace = traceback.format_exc()
-            self._manager.unregister(module)
+            _mark_broken(record, error)
+            if self._manager.is_registered(module):
+                self._manager.unregister(module)
             return
         for command in brought:
-            if command.name in RESERVED or command.name in self._entries or command.name in self._commands:
-                record.status, record.reason = "clash", f"{command.name} is declared by another plugin too"
-            else:
-                self._add(command.name, command)
+            self._take(command, record)
+
+    def _take(self, command: Command, record: PluginRecord) -> None:
+        """Add a command that a module with hooks brings, unless something is in its way."""
+        name = _spelled(command.name)
+        if name in RESERVED:
+            record.status, record.reason = "clash", f"{name} is a name of the host's own"
+        elif name in self._owners or name in self._entries:
+            owners = f"{self._owners.get(name) or self._entries[name][0][1].owner} and {record.owner}"
+            record.status, record.reason = "clash", f"{name} is declared by both {owners}; uninstall one"
+        elif name in self._blocked:
+            record.reason = f"{name} is named in MORAINE_BLOCK"
+        elif _fits(record, command.api):
+            self._owners[name] = record.owner
+            self._add(name, command)
 
     @property
     def hook(self) -> Any:
         """The hooks, to be called by keyword; modules with hooks are imported first."""
         self._load_hooks()
         return self._manager.hook
+
+    def notify(self, hook: str, **facts: Any) -> None:
+        """Tell all plugins that implement a hook; one that fails is warned of, and neither run nor others suffer."""
+        for implementation in getattr(self.hook, hook).get_hookimpls():
+            try:
+                implementation.function(*(facts[name] for name in implementation.argnames))
+            except Exception as error:  # noqa: BLE001 - a plugin's hooks run anybody's code
+                log.warning("%s of %s failed: %s: %s", hook, implementation.plugin_name, type(error).__name__, error)
 
     def backend(self, workers: Workers) -> Backend:
         """Return the named executor backend of a plugin.
@@ -270,6 +292,19 @@ class PluginHost:
         found = [record for entries in self._entries.values() for _, record in entries]
         found += [record for _, record in self._hooks]
         return sorted(found, key=lambda record: (record.distribution, record.group, record.name))
+
+
+def _fits(record: PluginRecord, api: int) -> bool:
+    """Tell whether this host has the interface that a plugin was made for; note it if not."""
+    if api > API:
+        record.status = "too new"
+        record.reason = f"made for interface {api} of the host, this one has {API}; update moraine-core"
+    return api <= API
+
+
+def _mark_broken(record: PluginRecord, error: BaseException) -> None:
+    record.status, record.reason = "broken", f"{type(error).__name__}: {error}"
+    record.trace = "".join(traceback.format_exception(error))
 
 
 def _spelled(name: str) -> str:

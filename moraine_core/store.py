@@ -33,6 +33,9 @@ PROVENANCE = "moraine"
 UNFINISHED = "moraine_unfinished"
 """Attribute of an array whose command has not ended."""
 
+WRITE_ALL_CHUNKS: Any = {"write_empty_chunks": True}
+"""A chunk full of the fill value is written too: what is missing on disk was never computed."""
+
 ZARR_FILES = ("zarr.json", ".zarray", ".zgroup")
 
 _io_threads = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
@@ -42,6 +45,8 @@ def set_io_threads(count: int) -> None:
     """Set how many threads of this process read or write the pieces of one part (workers share the cores)."""
     global _io_threads  # noqa: PLW0603 - one setting of the whole process, made once when a worker starts
     _io_threads = max(count, 1)
+    # zarr decodes in a pool of its own, and every thread of it keeps the memory of a few chunks
+    zarr.config.set({"threading.max_workers": _io_threads})
 
 
 # --------------------------------------------------------------------------------------------------- opening
@@ -66,12 +71,16 @@ def open_array(path: str | Path, *, writable: bool = False) -> zarr.Array:
         Nothing is there, or what is there is not a zarr array.
     """
     try:
-        return zarr.open_array(str(path), mode="r+" if writable else "r")
+        array = zarr.open_array(str(path), mode="r+" if writable else "r")
     except (FileNotFoundError, zarr.errors.NodeTypeValidationError, zarr.errors.ContainsGroupError) as error:
         raise StoreNotFoundError(_not_an_array(Path(path))) from error
     except (ValueError, KeyError, json.JSONDecodeError) as error:
         msg = f"{path}: its zarr metadata cannot be read: {error}"
         raise StoreNotFoundError(msg) from error
+    if not writable:
+        return array
+    # the setting is not stored with an array: without it a chunk full of the fill value would be left out
+    return zarr.Array(zarr.AsyncArray(array.metadata, array.store_path, config=WRITE_ALL_CHUNKS))
 
 
 def _not_an_array(path: Path) -> str:
@@ -327,8 +336,7 @@ def create(layout: Layout, path: str | Path, attributes: Mapping[str, Any] | Non
             fill_value=fill,
             attributes={**layout.attributes, **(attributes or {})},
             overwrite=True,
-            # a chunk full of the fill value is written too: what is missing on disk was never computed
-            config={"write_empty_chunks": True},
+            config=WRITE_ALL_CHUNKS,
         )
 
 

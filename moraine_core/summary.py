@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from moraine_core import store
-from moraine_core.journal import plain
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from moraine_core.plugins import PluginHost
 
 LISTED = 20
@@ -42,12 +43,22 @@ def _plain_summary(path: Path) -> dict[str, Any]:
     if path.is_file():
         return {"kind": "file", "bytes": path.stat().st_size}
     if not store.is_zarr(path):
-        arrays = sorted(str(entry.relative_to(path)) for entry in path.rglob("*.zarr"))
+        arrays = sorted(str(entry.relative_to(path)) for entry in _stores_in(path))
         return {"kind": "directory", "n_zarr": len(arrays), "zarr": arrays[:LISTED]}
     if store.is_group(path):
         return {"kind": "group", "members": sorted(entry.name for entry in path.iterdir() if store.is_zarr(entry))}
     array = store.describe(path)
     return {"kind": "array", "shape": list(array.shape), "dtype": array.dtype, "chunks": list(array.chunks)}
+
+
+def _stores_in(folder: Path) -> Iterator[Path]:
+    """Yield the zarr arrays and groups below a folder, but not their members, nor what lies hidden."""
+    for entry in folder.iterdir():
+        if entry.is_dir() and not entry.name.startswith("."):
+            if store.is_zarr(entry):
+                yield entry
+            elif not entry.is_symlink():
+                yield from _stores_in(entry)
 
 
 def describe(summary: dict[str, Any]) -> str:
@@ -62,10 +73,3 @@ def _text(value: Any) -> str:
         return "(" + ", ".join(map(str, value)) + ")"
     return str(value)
 
-
-def provenance(path: str | Path) -> dict[str, Any]:
-    """Return which command made an array, with version, arguments and inputs; empty for anything else."""
-    if not store.is_zarr(path) or store.is_group(path):
-        return {}
-    noted = store.describe(path).attributes.get(store.PROVENANCE, {})
-    return dict(plain(noted))

@@ -7,6 +7,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from moraine_core import device
+from moraine_core.errors import MemoryBudgetError
 from moraine_core.plan import Chunk, ChunkTask, Device, Stream
 
 if TYPE_CHECKING:
@@ -80,13 +81,7 @@ class ChunkCall:
     def compute(self) -> None:
         """Call the kernel; on a GPU, once more after freeing its pools if memory ran out."""
         self.small = None
-        try:
-            returned = self._call()
-        except MemoryError:
-            if not self.cuda:
-                raise
-            device.free_pools()
-            returned = self._call()
+        returned = self._call_on_gpu() if self.cuda else self._call()
         self.values = []  # the inputs' memory is free again before the results are encoded
         outputs = len(self.task.outputs)
         if outputs == 0:
@@ -104,6 +99,20 @@ class ChunkCall:
 
     def _call(self) -> Any:
         return resolve(self.task.kernel)(*map(self._argument, self.values), **self.task.kwargs, **self.shared)
+
+    def _call_on_gpu(self) -> Any:
+        """Call the kernel; if memory runs out, once more with all that the first call and the pools held free again."""
+        try:
+            return self._call()
+        except MemoryError:
+            pass  # only when its traceback is gone are the arrays of the failed call let go
+        device.free_pools()
+        try:
+            return self._call()
+        except MemoryError as error:
+            # our own type: the original would load CUDA's library where it is unpickled, in the parent
+            msg = f"{self.task.kernel}: the GPU's memory is used up: {error} Choose smaller blocks"
+            raise MemoryBudgetError(msg) from error
 
     def _argument(self, value: Any) -> Any:
         if isinstance(value, Stream):

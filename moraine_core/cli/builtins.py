@@ -12,12 +12,15 @@ from moraine_core.errors import StoreNotFoundError, UsageError
 from moraine_core.plugins import PluginHost  # noqa: TC001 - typer evaluates the annotations
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
 Variables = Annotated[
-    list[str] | None, typer.Option("--var", help="a variable of the file: NAME=VALUE (repeatable)", metavar="NAME=VALUE")
+    list[str] | None,
+    typer.Option("--var", help="a variable of the file: NAME=VALUE (repeatable)", metavar="NAME=VALUE"),
 ]
-Workdir = Annotated[str | None, typer.Option(help="work directory; by default as the file says, else the file's own", metavar="DIR")]
+Workdir = Annotated[
+    str | None, typer.Option(help="work directory; by default as the file says, else the file's own", metavar="DIR")
+]
 PipelineFile = Annotated[str, typer.Argument(help="pipeline file (TOML)", metavar="FILE", show_default=False)]
 
 
@@ -51,8 +54,9 @@ def plugins(
     ]
     lines = [f"{r.owner:<24} {r.name:<24} {r.status}" + (f": {r.reason}" if r.reason else "") for r in records]
     lines += [r.trace.rstrip() for r in records if r.trace]
-    ok = not strict or all(r.status == "ok" for r in records)
-    return Result("\n".join(lines) or "no plugins are installed", {"plugins": fields}, ok=ok)
+    bad = [r.name for r in records if r.status != "ok"] if strict else []
+    text = "\n".join(lines) or "no plugins are installed"
+    return Result(text, {"plugins": fields, **_failed("not ok", bad)}, ok=not bad)
 
 
 def info(
@@ -60,21 +64,22 @@ def info(
     path: Annotated[list[str], typer.Argument(help="arrays, pyramids, directories or files", show_default=False)],
 ) -> Result:
     """Say what is at each path: kind, shape, dtype, statistics, and which command made it."""
-    from moraine_core.summary import describe, provenance, summarize
+    from moraine_core.provenance import made_by
+    from moraine_core.summary import describe, summarize
 
     summaries = [summarize(p, host) for p in path]
     lines = []
     for summary in summaries:
         lines.append(describe(summary))
-        made = provenance(summary["path"]) if "error" not in summary else {}
+        made = made_by(summary["path"]) if "error" not in summary else {}
         if made:
             arguments = ", ".join(f"{name}={value}" for name, value in made["arguments"].items())
             lines.append(f"  made by {made['command']} {made['version']}: {arguments}")
-    return Result("\n".join(lines), {"summaries": summaries}, ok=all("error" not in s for s in summaries))
+    return Result("\n".join(lines), {"summaries": summaries})
 
 
 def check(
-    host: PluginHost,  # noqa: ARG001 - every built-in receives it
+    host: PluginHost,
     path: Annotated[list[str], typer.Argument(help="arrays, or directories of arrays", show_default=False)],
     n_workers: Annotated[int | None, typer.Option(help="threads; by default the usable cores (count)")] = None,
 ) -> Result:
@@ -90,7 +95,13 @@ def check(
         lines.append(f"{store['path']}: {state}, {store['arrays']} arrays, {store['chunks']} chunks")
         for kind in ("missing", "unreadable", "unfinished"):
             lines += [f"  {kind}: {text}" for text in store[kind]]
-    return Result("\n".join(lines), {"checks": found}, ok=all(map(is_whole, found)))
+    bad = [store["path"] for store in found if not is_whole(store)]
+    return Result("\n".join(lines), {"checks": found, **_failed("not whole", bad)}, ok=not bad)
+
+
+def _failed(what: str, names: Sequence[str]) -> dict[str, str]:
+    """Return the field that every failure has in JSON, if there is one."""
+    return {"error": f"{what}: {', '.join(names)}"} if names else {}
 
 
 def quicklook(
@@ -98,18 +109,25 @@ def quicklook(
     pyramid: Annotated[str, typer.Argument(help="a pyramid", show_default=False)],
     output: Annotated[str | None, typer.Option("--output", "-o", help="the picture; <pyramid>.png by default")] = None,
     show: Annotated[str | None, typer.Option(help="phase, intf_0, intf_seq, intf_all, coh or coh_abs")] = None,
-    index: Annotated[list[int] | None, typer.Option(help="values of the sliders, in order (numbers)")] = None,
+    index: Annotated[
+        list[str] | None, typer.Option(help="values of the sliders, in order (numbers)", metavar="INT...")
+    ] = None,
     width: Annotated[int, typer.Option(help="width of the data in the picture (pixels)")] = 1000,
     extent: Annotated[
         list[str] | None,
-        typer.Option(help="west south east north (degrees) on a map; range_min azimuth_min range_max azimuth_max"),
+        typer.Option(
+            help="west south east north (degrees) on a map; range_min azimuth_min range_max azimuth_max",
+            metavar="NUMBER NUMBER NUMBER NUMBER",
+        ),
     ] = None,
     dates: Annotated[str | None, typer.Option(help="meta.toml with the dates of the images")] = None,
 ) -> Result:
     """Draw a picture of a pyramid."""
-    from moraine_core.arguments import convert, fixed_numbers
+    from moraine_core.arguments import INTEGERS, convert, fixed_numbers
 
-    options: dict[str, Any] = {"show": show, "index": tuple(index or ()), "width": width, "extent": None, "dates": None}
+    options: dict[str, Any] = {"show": show, "index": (), "width": width, "extent": None, "dates": None}
+    if index:
+        options["index"] = convert("quicklook", "index", INTEGERS, index)
     if extent:
         options["extent"] = convert("quicklook", "extent", fixed_numbers(4), extent)
     if dates:
@@ -152,7 +170,9 @@ def run(
     workdir: Workdir = None,
     var: Variables = None,
     only: Annotated[list[str] | None, typer.Option(help="run just this step (repeatable)", metavar="STEP")] = None,
-    from_: Annotated[str | None, typer.Option("--from", help="run this step and all later ones", metavar="STEP")] = None,
+    from_: Annotated[
+        str | None, typer.Option("--from", help="run this step and all later ones", metavar="STEP")
+    ] = None,
     *,
     force: Annotated[bool, typer.Option("--force", help="run all steps")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="say what would run, and why")] = False,

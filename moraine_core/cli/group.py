@@ -1,4 +1,4 @@
-"""The command group: built-ins by typer's own means, plugin commands made from their declarations when they are called."""
+"""The command group: built-ins by typer's own means, plugin commands made from their declarations when called."""
 
 from __future__ import annotations
 
@@ -10,25 +10,21 @@ from typer.core import TyperCommand, TyperGroup
 
 from moraine_core.cli import builtins
 from moraine_core.cli.output import GLOBAL_HELP, stdout_to_stderr
-from moraine_core.cli.result import Result
 from moraine_core.command import Command, Parameter, parameters_of
 from moraine_core.errors import PluginError, UsageError
-from moraine_core.options import WORKER_NAMES, RunOptions, Workers
+from moraine_core.options import RUN_NAMES, WORKER_NAMES, RunOptions, Workers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from moraine_core.cli.result import Result
     from moraine_core.plugins import PluginHost
 
 HOST_PARAMETERS = (*parameters_of(Workers), *parameters_of(RunOptions))
 
 
-def make_app(host: PluginHost | None = None) -> typer.Typer:
+def make_app(host: PluginHost) -> typer.Typer:
     """Return the typer application of all commands of a plugin host."""
-    if host is None:
-        from moraine_core.plugins import PluginHost
-
-        host = PluginHost()
 
     class Group(MoraineGroup):
         plugins = host
@@ -101,7 +97,7 @@ def spelled(words: Sequence[str], options: Sequence[Any]) -> list[str]:
     ``--is_shp_dir`` becomes ``--is-shp-dir``; an option of several values may have them in one go: ``--chunks 10 20``,
     ``--ras a.zarr b.zarr``, negative numbers included.
     """
-    several = {name for option in options if getattr(option, "multiple", False) for name in option.opts}
+    several = {name: option.metavar for option in options if _takes_several(option) for name in option.opts}
     done: list[str] = []
     open_option, taken = "", 0
     for position, word in enumerate(words):
@@ -112,28 +108,36 @@ def spelled(words: Sequence[str], options: Sequence[Any]) -> list[str]:
             name = name.replace("_", "-")
             done.append(name + equals + value)
             open_option, taken = (name, 0) if name in several and not equals else ("", 0)
-        elif open_option and (not word.startswith("-") or _is_number(word)):
-            done += [word] if taken == 0 else [open_option, word]
+        elif open_option and _continues(word, several[open_option], taken):
+            # a negative number as a word of its own would be taken for an option
+            if taken:
+                done.append(f"{open_option}={word}")
+            else:
+                done[-1] += f"={word}"
             taken += 1
+        elif word.startswith("-") and _is_number(word) and done and done[-1].startswith("--") and "=" not in done[-1]:
+            done[-1] += f"={word}"
         else:
             done.append(word)
             open_option = ""
-    return _joined_negatives(done)
+    return done
+
+
+def _takes_several(option: Any) -> bool:
+    """Tell whether an option may have several values behind it; others are repeated instead."""
+    metavar = getattr(option, "metavar", None) or ""
+    return bool(getattr(option, "multiple", False)) and (metavar.endswith("...") or " " in metavar)
+
+
+def _continues(word: str, metavar: str, taken: int) -> bool:
+    """Tell whether a word is one more value of an option; behind numbers, the first word that is none is not."""
+    if word.startswith("-"):
+        return _is_number(word)
+    return not taken or not metavar.startswith(("INT", "NUMBER")) or word[:1] in "+.0123456789"
 
 
 def _is_number(word: str) -> bool:
     return word[1:2].isdigit() or word[1:2] == "."
-
-
-def _joined_negatives(words: Sequence[str]) -> list[str]:
-    """Return options with a negative number behind them as one word, which cannot be taken for an option."""
-    done: list[str] = []
-    for word in words:
-        if word.startswith("-") and _is_number(word) and done and done[-1].startswith("--") and "=" not in done[-1]:
-            done[-1] += "=" + word
-        else:
-            done.append(word)
-    return done
 
 
 def typer_command(command: Command, host: PluginHost) -> TyperCommand:
@@ -163,7 +167,7 @@ def _applies(parameter: Parameter, command: Command) -> bool:
 
 
 def _option(parameter: Parameter) -> inspect.Parameter:
-    """Return a declared parameter as typer's: text to be converted by its kind, never required (we name all at once)."""
+    """Return a declared parameter as typer's: text for its kind to convert, never required (we name all at once)."""
     help_text = parameter.full_help
     if parameter.required:
         help_text += " [required]"
@@ -199,7 +203,7 @@ def _run(command: Command, host: PluginHost, values: dict[str, Any]) -> Result:
     for pair in values.pop(extra.name, []) if extra is not None else []:
         name, equals, value = pair.partition("=")
         name = name.replace("-", "_")
-        if not equals or command.takes(name) or name in WORKER_NAMES or name in values:
+        if not equals or command.takes(name) or name in WORKER_NAMES | RUN_NAMES or name in values:
             msg = f"{command.name}: --kw {pair}; expected NAME=VALUE with a name that is not an option's, given once"
             raise UsageError(msg)
         values[name] = value

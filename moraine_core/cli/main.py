@@ -37,6 +37,9 @@ def run(arguments: Sequence[str] | None = None, host: PluginHost | None = None) 
         options, words = take_globals(words)
         command = next((word for word in words if not word.startswith("-")), "moraine")
         with logging_to(options, command), terminated_as_interrupt():
+            if options.json and not words:
+                msg = "no command; see moraine list"
+                raise UsageError(msg)
             result = _dispatch(words or ["--help"], host)
     except KeyboardInterrupt:
         return _fail(options, KeyboardInterrupt("interrupted"), EXIT_INTERRUPTED)
@@ -53,8 +56,9 @@ def _dispatch(words: list[str], host: PluginHost | None) -> Any:
     import typer
 
     from moraine_core.cli.group import make_app
+    from moraine_core.plugins import PluginHost
 
-    app = typer.main.get_command(make_app(host))
+    app = typer.main.get_command(make_app(host or PluginHost()))
     return app.main(args=words, prog_name="moraine", standalone_mode=False)
 
 
@@ -73,11 +77,12 @@ def _fail(options: Globals, error: BaseException, code: int) -> int:
     message = formatted() if formatted is not None else str(error)
     if not isinstance(error, MoraineError | KeyboardInterrupt) and formatted is None:
         message = f"{type(error).__name__}: {message}"
+    places = [note for note in getattr(error, "__notes__", []) if note.startswith("in ")]
+    message = "\n".join([message, *places])
     if options.traceback:
         traceback.print_exception(error)
     else:
-        places = [note for note in getattr(error, "__notes__", []) if note.startswith("in ")]
-        sys.stderr.write("\n".join([f"moraine: {message}", *places]) + "\n")
+        sys.stderr.write(f"moraine: {message}\n")
     if options.json:
         print(failure(message))  # noqa: T201 - this is the result
     return code
@@ -98,5 +103,3 @@ def terminated_as_interrupt() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGTERM, before)
-
-

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import json
 import logging
 import os
@@ -63,7 +64,9 @@ def take_globals(words: Sequence[str]) -> tuple[Globals, list[str]]:
     flags = {"--json": "json", "--traceback": "traceback", "--quiet": "quiet", "-q": "quiet", "--log-json": "log_json"}
     waiting = iter(words)
     for word in waiting:
-        if word in flags:
+        if word == "--":
+            rest += [word, *waiting]
+        elif word in flags:
             setattr(options, flags[word], True)
         elif word == "--log" or word.startswith("--log="):
             options.log = word.partition("=")[2] or next(waiting, "")
@@ -116,14 +119,8 @@ TEXT_FORMAT = logging.Formatter("%(asctime)s - %(command)s - %(levelname)s - %(m
 def logging_to(options: Globals, command: str) -> Iterator[None]:
     """Log to standard error, and to a file if asked for, while the block runs."""
     log = logging.getLogger("moraine")
-    handlers: list[logging.Handler] = [logging.StreamHandler(sys.stderr)]
-    if options.log:
-        try:
-            Path(options.log).parent.mkdir(parents=True, exist_ok=True)
-            handlers.append(logging.FileHandler(options.log, encoding="utf-8"))
-        except OSError as error:
-            msg = f"--log {options.log} cannot be written: {error.strerror}"
-            raise UsageError(msg) from error
+    file = _log_file(options.log) if options.log else logging.NullHandler()
+    handlers = (logging.StreamHandler(sys.stderr), file)
     for handler in handlers:
         handler.setFormatter(JsonLines() if options.log_json else TEXT_FORMAT)
         handler.addFilter(CurrentCommand(command))
@@ -135,12 +132,26 @@ def logging_to(options: Globals, command: str) -> Iterator[None]:
     log.propagate = False
     try:
         yield
+    except Exception as error:
+        # standard error gets it as the last line of all, in a short form
+        record = log.makeRecord(log.name, logging.ERROR, __file__, 0, f"{type(error).__name__}: {error}", (), None)
+        file.handle(record)
+        raise
     finally:
         log.setLevel(level)
         log.propagate = propagate
         for handler in handlers:
             log.removeHandler(handler)
             handler.close()
+
+
+def _log_file(path: str) -> logging.Handler:
+    try:
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
+        return logging.FileHandler(path, encoding="utf-8")
+    except OSError as error:
+        msg = f"--log {path} cannot be written: {error.strerror}"
+        raise UsageError(msg) from error
 
 
 @contextlib.contextmanager
@@ -160,5 +171,7 @@ def stdout_to_stderr() -> Iterator[None]:
             os.dup2(2, 1)
             yield
         finally:
+            # what a C library has printed may still wait in its own buffer
+            ctypes.CDLL(None).fflush(None)
             os.dup2(kept, 1)
             os.close(kept)

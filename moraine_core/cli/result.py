@@ -40,8 +40,8 @@ def failure(message: str) -> str:
 
 
 def to_json(value: Any) -> str:
-    """Return plain data as JSON; what is not finite becomes null."""
-    return json.dumps(_finite(value), ensure_ascii=False, default=str)
+    """Return plain data as JSON, in ASCII so that any stream can take any path; what is not finite becomes null."""
+    return json.dumps(_finite(value), default=str)
 
 
 def _finite(value: Any) -> Any:

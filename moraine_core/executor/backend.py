@@ -54,7 +54,7 @@ class Backend(Protocol):
         """Run a task in the least busy slot, or in a given one; the future holds a packed `Outcome`, never an error."""
 
     def put_dir(self) -> Path | None:
-        """Return the folder of shared files that all slots can map; None where slots share this process's memory."""
+        """Return a folder in which all slots see files; None where slots share this process's memory."""
 
     def pids(self) -> list[int]:
         """Return the local worker processes, whose memory counts as this run's."""

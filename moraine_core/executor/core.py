@@ -7,29 +7,39 @@ import itertools
 import logging
 import os
 import queue
+import signal
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 from moraine_core.cache import prepare_caches
 from moraine_core.errors import DeviceError, MemoryBudgetError, UsageError, WorkerDiedError
-from moraine_core.executor import memory, shared
+from moraine_core.executor import memory
+from moraine_core.executor.interrupt import orderly_end
 from moraine_core.executor.memory import MemoryWatch, gib
 from moraine_core.executor.message import Outcome, pack
 from moraine_core.executor.progress import Progress
+from moraine_core.executor.shared import Handle, Shelf
 from moraine_core.executor.threads import ThreadBackend
+from moraine_core.executor.worker import exit_if_unguarded
 from moraine_core.options import Workers
 from moraine_core.task import Call, ChunkCall, kernel_name, resolve
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from concurrent.futures import Future
-    from pathlib import Path
     from types import TracebackType
 
     from moraine_core.executor.backend import Backend, Slot
     from moraine_core.plan import Chunk, ChunkTask
 
 log = logging.getLogger("moraine")
+
+_USUAL_CAUSE = {
+    -signal.SIGKILL: "; usually the system ended it because memory ran out",
+    -signal.SIGSEGV: "; usually a crash in compiled code",
+    -signal.SIGABRT: "; usually a crash in compiled code",
+    -signal.SIGBUS: "; usually a mapped file was cut, or memory ran out",
+}
 
 GPU_SHARE = 0.9
 """Share of a GPU's free memory that tasks may use: cupy and kernels need some besides."""
@@ -81,6 +91,7 @@ class Executor:
         backend: Backend | None = None,
         **unknown: Any,
     ) -> None:
+        exit_if_unguarded()
         if unknown:
             msg = f"unknown worker arguments: {', '.join(unknown)}; known are {', '.join(f.name for f in fields(Workers))}"
             raise UsageError(msg)
@@ -102,11 +113,8 @@ class Executor:
         self._limit = 0
         self._started = 0
         self._watch: MemoryWatch | None = None
-        self._peak_bytes = 0
-        self._puts = itertools.count()
-        self._generation = 0
-        self._kept: list[str] = []
-        self._files: list[Path] = []
+        self._shelf = Shelf(str(id(self)))
+        self._life = contextlib.ExitStack()
 
     @classmethod
     def of(cls, workers: Workers, **options: Any) -> Executor:
@@ -118,24 +126,26 @@ class Executor:
 
     def __enter__(self) -> Executor:
         prepare_caches()
-        self._backend.start()
-        self._started = len(self._backend.slots())
-        here = memory.tree_bytes([os.getpid()])
-        self._limit = self.max_memory or here + int(memory.SHARE * memory.get_mem_avail())
-        self._watch = MemoryWatch(self._backend.pids, self._limit)
-        self._watch.start()
+        with contextlib.ExitStack() as life:
+            life.enter_context(orderly_end())
+            life.callback(self._shelf.release)
+            self._backend.start()
+            self._started = len(self._backend.slots())
+            here = memory.tree_bytes([os.getpid()])
+            self._limit = self.max_memory or here + int(memory.SHARE * memory.get_mem_avail())
+            self._watch = MemoryWatch(self._backend.pids, self._limit)
+            self._watch.start()
+            life.callback(self._watch.stop)
+            self._life = life.pop_all()
         log.info("workers: %s, memory for the run %s", self._describe(), gib(self._limit))
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._watch is not None:
-            self._watch.stop()
-            self._peak_bytes = self._watch.peak_bytes
-        self._backend.stop(now=kind is not None and not issubclass(kind, Exception))
-        self.release()
-        log.info("workers: stopped, peak memory %s", gib(self._peak_bytes))
+        with self._life:
+            self._backend.stop(now=kind is not None and not issubclass(kind, Exception))
+        log.info("workers: stopped, peak memory %s", gib(self.peak_bytes))
 
     def _describe(self) -> str:
         slots = self._backend.slots()
@@ -149,7 +159,7 @@ class Executor:
     def peak_bytes(self) -> int:
         """Largest memory of this process and all workers so far, in bytes."""
         if self._watch is None:
-            return self._peak_bytes
+            return 0
         self._watch.sample()
         return self._watch.peak_bytes
 
@@ -253,7 +263,11 @@ class Executor:
         """Run packed calls, at most `window` of them handed out at once; return the results in order."""
         if not calls:
             return []
+        if self._watch is None:
+            msg = "an Executor works inside a with statement only: with Executor(...) as executor"
+            raise UsageError(msg)
         self._backend.start()  # brings back workers that an earlier error cost
+        self._watch.renew()
         return _Run(self, calls, desc, window or self._window(0, 0), done, on_done).results()
 
     def run_on_workers(self, fn: Callable[..., Any], *args: Any) -> list[Any]:
@@ -270,12 +284,12 @@ class Executor:
         outcomes = [Outcome.unpack(future.result()) for future in futures]
         for outcome in outcomes:
             if outcome.kind != "ok":
-                raise _with_note(outcome.value, outcome.traceback)
+                raise _with_note(outcome.value, outcome.traceback, getattr(fn, "__name__", str(fn)))
         return [outcome.value for outcome in outcomes]
 
     # ----------------------------------------------------------------------------------------- sharing
 
-    def put(self, obj: Any) -> shared.Handle:
+    def put(self, obj: Any) -> Handle:
         """Make one object reachable from every task, at the cost of one copy per machine.
 
         Parameters
@@ -287,29 +301,25 @@ class Executor:
         -------
         Handle
             Use it anywhere in a task's arguments; the task receives the object.
+
+        Raises
+        ------
+        UsageError
+            It cannot be pickled.
+        DiskFullError
+            The scratch folder has no room for it.
         """
-        number = next(self._puts)
-        key = f"{id(self)}.{self._generation}:{number}"
         folder = self._backend.put_dir()
         if folder is None:
-            shared.keep(key, _read_only(obj))
-            self._kept.append(key)
-            return shared.Handle(key, "")
+            return self._shelf.put(obj, None)
         from moraine_core.store import disk_errors
 
-        path = folder / f"{self._generation}-{number}.put"
-        self._files.append(path)
-        with disk_errors(path):
-            shared.write(path, obj)
-        return shared.Handle(key, str(path))
+        with disk_errors(folder):
+            return self._shelf.put(obj, folder)
 
     def release(self) -> None:
         """Let go of all objects that were `put` so far."""
-        shared.forget(self._kept)
-        for path in self._files:
-            path.unlink(missing_ok=True)
-        self._kept, self._files = [], []
-        self._generation += 1
+        self._shelf.release()
 
     # --------------------------------------------------------------------------------------- admission
 
@@ -369,15 +379,11 @@ class Executor:
     def death_advice(self, error: WorkerDiedError, task: str) -> WorkerDiedError:
         """Return the error of a dead worker with its task, what usually ends one, its memory, and what to try."""
         peak = self._watch.worker_peaks.get(error.pid, 0) if self._watch else 0
-        usual = ""
-        if "signal 9" in str(error):
-            usual = "; usually the system ended it because memory ran out"
-        elif "signal 11" in str(error) or "signal 6" in str(error):
-            usual = "; usually a crash in compiled code"
+        usual = _USUAL_CAUSE.get(error.exitcode or 0, "")
         used = f" It used {gib(peak)}." if peak else ""
         fewer = f"--n-workers {self._started - 1}" if self._started > 1 else "smaller --chunks"
         advised = WorkerDiedError(f"{error}, on {task}{usual}.{used} Try {fewer} or a lower --max-memory.")
-        advised.pid = error.pid
+        advised.pid, advised.exitcode = error.pid, error.exitcode
         return advised
 
 
@@ -402,7 +408,7 @@ class _Run:
         self._answers: queue.SimpleQueue[tuple[int, Future[bytes]]] = queue.SimpleQueue()
         self._results: list[Any] = [None] * len(calls)
         self._repeats: dict[int, int] = {}
-        self._out = 0
+        self._out: set[int] = set()
         self._error: BaseException | None = None
 
     def results(self) -> list[Any]:
@@ -412,12 +418,11 @@ class _Run:
             for number in itertools.islice(waiting, self._window):
                 self._hand_out(number)
             while self._out:
-                answer = self._next_answer()
-                if answer is None:
-                    continue
-                self._take(*answer)
+                with contextlib.suppress(queue.Empty):
+                    self._take(*self._answers.get(timeout=1.0))
+                self._watch_over()
                 if self._error is None:
-                    for number in itertools.islice(waiting, 1):
+                    for number in itertools.islice(waiting, self._window - len(self._out)):
                         self._hand_out(number)
         except BaseException as error:
             if not isinstance(error, Exception):
@@ -431,24 +436,24 @@ class _Run:
 
     def _hand_out(self, number: int) -> None:
         message = pack(self._calls[number])
-        self._out += 1
+        self._out.add(number)
         future = self._executor.backend.submit(message)
         future.add_done_callback(lambda done: self._answers.put((number, done)))
 
-    def _next_answer(self) -> tuple[int, Future[bytes]] | None:
-        """Wait for an answer, but not silently, and not beyond the memory limit."""
-        with contextlib.suppress(queue.Empty):
-            return self._answers.get(timeout=min(self._progress.silence + 0.01, 1.0))
+    def _watch_over(self) -> None:
+        """Be neither silent for long, nor beyond the memory limit."""
         self._progress.heartbeat()
         if self._error is None and (used := self._executor.over_limit()):
+            running = ", ".join(map(str, sorted(self._out))) or "the last"
             self._error = MemoryBudgetError(
-                f"{self._desc}: the run used {gib(used)}, more than it may; "
+                f"{self._desc}: the run used {gib(used)}, more than it may, with tasks {running} of {len(self._calls)}; "
                 "choose smaller blocks, fewer workers, or raise --max-memory"
             )
-        return None
+            # before the system ends something else; threads cannot be ended, their tasks are waited for
+            self._executor.backend.stop(now=True)
 
     def _take(self, number: int, future: Future[bytes]) -> None:
-        self._out -= 1
+        self._out.remove(number)
         outcome = Outcome.unpack(future.result())
         if outcome.kind == "ok":
             self._results[number] = outcome.value
@@ -456,28 +461,32 @@ class _Run:
             if self._on_done is not None:
                 self._on_done(number, outcome.value)
             return
+        if self._error is not None:
+            return
         backend = self._executor.backend
-        if outcome.kind in ("died", "dropped") and self._repeats.get(number, 0) < backend.repeats:
-            self._repeats[number] = self._repeats.get(number, 0) + 1
+        # a dropped task has not begun, so handing it out once more is no repeat of anything
+        allowed = {"died": backend.repeats, "dropped": backend.repeats + 1}.get(outcome.kind, 0)
+        tried = self._repeats.get(number, 0)
+        if tried < allowed:
+            self._repeats[number] = tried + 1
             log.warning("%s: task %d is tried again: %s", self._desc, number, outcome.value)
             backend.start()
             self._hand_out(number)
-            return
-        if self._error is None and outcome.kind != "dropped":
+        else:
             self._error = self._explain(number, outcome)
 
     def _explain(self, number: int, outcome: Outcome) -> BaseException:
         task = f"task {number} of {len(self._calls)}: {self._calls[number]}"
         error = outcome.value
-        if outcome.kind == "died":
+        if isinstance(error, WorkerDiedError):
             return self._executor.death_advice(error, f"{self._desc}, {task}")
         return _with_note(error, outcome.traceback, f"{self._desc}, {task}")
 
     def _drain(self) -> None:
         """Wait for the tasks that are still running, so that the next map finds no answers of this one."""
         while self._out:
-            self._answers.get()
-            self._out -= 1
+            number, _ = self._answers.get()
+            self._out.remove(number)
 
 
 def _with_note(error: BaseException, trace: str, where: str = "") -> BaseException:
@@ -487,14 +496,6 @@ def _with_note(error: BaseException, trace: str, where: str = "") -> BaseExcepti
     if trace:
         error.add_note(f"the worker's traceback:\n{trace}")
     return error
-
-
-def _read_only(obj: Any) -> Any:
-    """Return an array as a view that cannot be written; anything else as it is."""
-    if type(obj).__module__ == "numpy" and hasattr(obj, "flags"):
-        obj = obj.view()
-        obj.flags.writeable = False
-    return obj
 
 
 def _local_backend(
@@ -515,12 +516,11 @@ def _local_backend(
         devices = devices[: n_workers or len(devices)]
         # the driver's tools count GPUs in bus order; CUDA is told to do the same
         order = {} if "CUDA_DEVICE_ORDER" in os.environ else {"CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
-        settings = Settings(threads, write_behind=True, gpu=True, io_threads=max(cores // len(devices), 1))
-        return ProcessBackend([{"CUDA_VISIBLE_DEVICES": d, **order} for d in devices], settings, scratch)
+        environs = [{"CUDA_VISIBLE_DEVICES": device, **order} for device in devices]
+        return ProcessBackend(environs, Settings(threads, write_behind=True, gpu=True), scratch)
     if gpus:
         msg = "--gpus is given without --cuda"
         raise UsageError(msg)
     if processes:
-        count = n_workers or cores
-        return ProcessBackend([{}] * count, Settings(threads, io_threads=max(cores // count, 1)), scratch)
+        return ProcessBackend([{}] * (n_workers or cores), Settings(threads), scratch)
     return ThreadBackend((n_workers or cores) * threads)

@@ -80,7 +80,9 @@ def _inactive_file(path: Path) -> int:
         lines = path.read_text().splitlines()
     except OSError:
         return 0
-    return next((int(line.split()[1]) for line in lines if line.startswith("inactive_file ")), 0)
+    counts = {name: int(count) for name, count in (line.split() for line in lines)}
+    # version 1 counts a folder alone under the plain name, and with those below it under the other
+    return counts.get("total_inactive_file", counts.get("inactive_file", 0))
 
 
 def resident(pid: int) -> tuple[int, int]:
@@ -122,6 +124,11 @@ class MemoryWatch:
     def start(self) -> None:
         """Begin."""
         self._thread.start()
+
+    def renew(self) -> None:
+        """Forget an excess of before: the work that made it is over."""
+        self.over_limit = 0
+        self.sample()
 
     def stop(self) -> None:
         """End."""

@@ -23,7 +23,7 @@ def pack(task: Any) -> bytes:
     """
     try:
         message = pickle.dumps(task, protocol=5)
-    except (pickle.PicklingError, AttributeError, TypeError) as error:
+    except Exception as error:  # pickling runs anybody's code
         msg = f"task {task}: {error}; a task is an importable function with arguments that can be pickled"
         raise UsageError(msg) from error
     if len(message) > MESSAGE_LIMIT:
@@ -47,20 +47,16 @@ class Outcome:
         The result, or the exception.
     traceback
         The worker's traceback of an exception.
-    peak_bytes
-        Largest resident memory of the worker so far.
     """
 
     kind: Literal["ok", "raised", "died", "dropped"]
     value: Any
     traceback: str = ""
-    peak_bytes: int = 0
 
     def pack(self) -> bytes:
         """Return the outcome as bytes; a result that cannot be pickled becomes an error that says so."""
-        answer = (self.kind, self.value, self.traceback, self.peak_bytes)
         try:
-            return pickle.dumps(answer, protocol=5)
+            return pickle.dumps((self.kind, self.value, self.traceback), protocol=5)
         except Exception as error:  # noqa: BLE001 - pickling runs anybody's code
             return raised(TaskError(type(error).__name__, f"the task's result cannot be pickled: {error}")).pack()
 
@@ -71,10 +67,13 @@ class Outcome:
 
 
 def raised(error: BaseException) -> Outcome:
-    """Return the outcome of a task that raised: its own exception where that survives pickling, else a `TaskError`."""
+    """Return the outcome of a task that raised: its own exception where that survives pickling, else a `TaskError`.
+
+    A task that calls ``sys.exit`` has failed like any other: it must not end the run as if all were well.
+    """
     text = "".join(traceback.format_exception(error))
     try:
-        pickle.loads(pickle.dumps(error, protocol=5))  # noqa: S301 - our own bytes
+        same = isinstance(error, Exception) and type(pickle.loads(pickle.dumps(error, protocol=5))) is type(error)  # noqa: S301
     except Exception:  # noqa: BLE001 - pickling runs anybody's code
-        error = TaskError(type(error).__name__, str(error), text)
-    return Outcome("raised", error, text)
+        same = False
+    return Outcome("raised", error if same else TaskError(type(error).__name__, str(error), text), text)

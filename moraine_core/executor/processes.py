@@ -10,7 +10,6 @@ import contextlib
 import multiprocessing
 import os
 import selectors
-import shutil
 import signal
 import tempfile
 import threading
@@ -18,19 +17,17 @@ import time
 from collections import OrderedDict
 from concurrent.futures import Future
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from moraine_core.errors import WorkerDiedError
 from moraine_core.executor import worker
 from moraine_core.executor.backend import Slot
+from moraine_core.executor.memory import usable_cores
 from moraine_core.executor.message import Outcome
-from moraine_core.executor.worker import SERIAL_LIBRARIES, STOP, UNGUARDED, Settings
+from moraine_core.executor.worker import ALLOCATOR, SERIAL_LIBRARIES, STOP, STOP_SECONDS, UNGUARDED, Settings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
-
-STOP_SECONDS = 10.0
-"""How long running tasks may take to end before their worker is terminated."""
 
 _environment = threading.Lock()
 
@@ -44,7 +41,6 @@ class _Process:
         self.connection, theirs = context.Pipe(duplex=True)
         self.tasks: OrderedDict[int, Future[bytes]] = OrderedDict()
         self.info: dict[str, Any] = {}
-        self.peak_bytes = 0
         self.process = context.Process(
             target=worker.main, args=(theirs, settings), name=f"moraine-{number}", daemon=True
         )
@@ -56,18 +52,21 @@ class _Process:
         """Wait for the first answer, or raise what kept the worker from starting."""
         try:
             outcome = Outcome.unpack(self.connection.recv_bytes())
-        except EOFError:
+        except (EOFError, OSError):
             self.process.join()
-            raise WorkerDiedError(self.obituary("while it started")) from None
+            raise self.obituary(
+                "while it started; its reason is above, or it is that the calls of a script are not under "
+                'if __name__ == "__main__":'
+            ) from None
         if outcome.kind == "raised":
             raise outcome.value
         self.info = outcome.value
 
-    def obituary(self, when: str) -> str:
-        """Return how the process ended, in words."""
+    def obituary(self, when: str) -> WorkerDiedError:
+        """Return how the process ended."""
         code = self.process.exitcode
         if code == UNGUARDED:
-            return (
+            return WorkerDiedError(
                 "worker processes import the script that starts them, and this one starts them at its top level; "
                 'put the calls under  if __name__ == "__main__":  and run it again'
             )
@@ -76,7 +75,9 @@ class _Process:
             how = f"was killed by signal {-code} ({name})"
         else:
             how = f"ended with exit code {code}"
-        return f"worker {self.number} (process {self.process.pid}) {how} {when}"
+        error = WorkerDiedError(f"worker {self.number} (process {self.process.pid}) {how} {when}")
+        error.pid, error.exitcode = self.process.pid or 0, code
+        return error
 
 
 @contextlib.contextmanager
@@ -107,7 +108,7 @@ class ProcessBackend:
     settings
         How each of them works.
     scratch
-        Folder under which shared objects are written; the system's temporary folder by default.
+        Folder in which shared objects are written; the system's temporary folder by default.
     """
 
     repeats = 0
@@ -115,11 +116,12 @@ class ProcessBackend:
     def __init__(
         self, environs: Sequence[Mapping[str, str]], settings: Settings, scratch: str | Path | None = None
     ) -> None:
-        self._environs = [{**SERIAL_LIBRARIES, **environ} for environ in environs]
+        allocator = {name: value for name, value in ALLOCATOR.items() if name not in os.environ}
+        io_threads = {"MORAINE_IO_THREADS": str(max(usable_cores() // len(environs), 1))}
+        self._environs = [{**SERIAL_LIBRARIES, **allocator, **io_threads, **environ} for environ in environs]
         self._settings = settings
         self._scratch = scratch
         self._workers: dict[int, _Process] = {}
-        self._put_dir: Path | None = None
         self._lock = threading.Lock()
         self._numbers = 0
         self._selector = selectors.DefaultSelector()
@@ -131,7 +133,6 @@ class ProcessBackend:
 
     def start(self) -> None:
         """Start the workers that are not running, side by side, and wait until all of them answer."""
-        worker.exit_if_unguarded()
         missing = [n for n in range(len(self._environs)) if n not in self._workers]
         if not missing:
             return
@@ -182,9 +183,6 @@ class ProcessBackend:
             self._listener = None
         for process in workers:
             self._bury(process)
-        if self._put_dir is not None:
-            shutil.rmtree(self._put_dir, ignore_errors=True)
-            self._put_dir = None
 
     def __del__(self) -> None:
         with contextlib.suppress(Exception):
@@ -220,7 +218,7 @@ class ProcessBackend:
                 number = self._numbers
                 process.tasks[number] = future
         if process is None:
-            future.set_result(Outcome("dropped", None).pack())
+            future.set_result(Outcome("dropped", WorkerDiedError("no worker is left")).pack())
             return future
         # a worker that has just died is buried by the listener, and this task with it
         with contextlib.suppress(OSError):
@@ -228,10 +226,10 @@ class ProcessBackend:
         return future
 
     def put_dir(self) -> Path | None:
-        """Return the folder of shared files."""
-        if self._put_dir is None:
-            self._put_dir = Path(tempfile.mkdtemp(prefix="moraine-put-", dir=self._scratch))
-        return self._put_dir
+        """Return the scratch folder."""
+        folder = Path(self._scratch or tempfile.gettempdir())
+        folder.mkdir(parents=True, exist_ok=True)
+        return folder
 
     def pids(self) -> list[int]:
         """Return the worker processes."""
@@ -264,7 +262,7 @@ class ProcessBackend:
                     future.set_result(answer[8:])
         except (EOFError, OSError):
             return False
-        return process.process.is_alive() or process.connection.closed
+        return process.process.is_alive()
 
     def _bury(self, process: _Process) -> None:
         """Forget a dead worker and answer for the tasks it held: those that ran died, the one waiting is dropped."""
@@ -279,9 +277,5 @@ class ProcessBackend:
                 self._selector.unregister(source)
         process.connection.close()
         for position, future in enumerate(tasks):
-            kind = "died" if position < self._settings.threads else "dropped"
-            error = WorkerDiedError(process.obituary("while it worked"))
-            error.pid = process.process.pid or 0
-            future.set_result(Outcome(kind, error).pack())  # type: ignore[arg-type]
-
-
+            kind: Literal["died", "dropped"] = "died" if position < self._settings.threads else "dropped"
+            future.set_result(Outcome(kind, process.obituary("while it worked")).pack())

@@ -7,7 +7,7 @@ import sys
 import time
 from math import ceil
 
-HEARTBEAT_SECONDS = 60.0
+HEARTBEAT_SECONDS = 55.0
 
 log = logging.getLogger("moraine")
 

@@ -6,12 +6,14 @@ import os
 import queue
 import sys
 import threading
+import time
 from concurrent.futures import Future
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from moraine_core.executor.backend import Slot
-from moraine_core.executor.worker import SERIAL_LIBRARIES, run_packed
+from moraine_core.executor.memory import usable_cores
+from moraine_core.executor.worker import SERIAL_LIBRARIES, STOP_SECONDS, run_packed
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -32,7 +34,7 @@ class ThreadBackend:
         self._count = count
         self._inboxes: list[queue.SimpleQueue[tuple[bytes, Future[bytes]] | None]] = []
         self._threads: list[threading.Thread] = []
-        self._load = [0] * count
+        self._load: list[int] = []
         self._lock = threading.Lock()
         self._serial = ExitStack()
 
@@ -40,7 +42,8 @@ class ThreadBackend:
         """Start the threads, and switch the threads of numerical libraries off for as long as they live."""
         if self._threads:
             return
-        self._serial.enter_context(serial_libraries())
+        self._serial.enter_context(serial_libraries(io_threads=max(usable_cores() // self._count, 1)))
+        self._load = [0] * self._count
         for number in range(self._count):
             self._inboxes.append(queue.SimpleQueue())
             # daemon: a task that never ends must not keep a process alive that wants to exit
@@ -82,20 +85,23 @@ class ThreadBackend:
         """Let the threads end; running tasks are waited for, 10 seconds at most, unless `now`."""
         for inbox in self._inboxes:
             inbox.put(None)
+        deadline = time.monotonic() + (0 if now else STOP_SECONDS)
         for thread in self._threads:
-            thread.join(0 if now else 10)
+            thread.join(max(deadline - time.monotonic(), 0))
         self._threads, self._inboxes = [], []
         self._serial.close()
 
 
-def serial_libraries() -> ExitStack:
+def serial_libraries(io_threads: int) -> ExitStack:
     """Switch the threads of BLAS and OpenMP off in this process until the returned stack is closed."""
     stack = ExitStack()
-    for name, value in SERIAL_LIBRARIES.items():
-        if name not in os.environ:
-            # for libraries that are loaded by the first task; those already loaded are told below
-            os.environ[name] = value
+    # for libraries that are loaded by the first task; those already loaded are told below
+    for name, value in {**SERIAL_LIBRARIES, "MORAINE_IO_THREADS": str(io_threads)}.items():
+        if (before := os.environ.get(name)) is None:
             stack.callback(os.environ.pop, name, None)
+        else:
+            stack.callback(os.environ.__setitem__, name, before)
+        os.environ[name] = value
     if "numpy" in sys.modules:
         from threadpoolctl import threadpool_limits
 

@@ -7,16 +7,17 @@ receiver also notices when the parent is gone, whatever happened to it, and ends
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import os
 import pickle
 import queue
 import signal
-import sys
 import threading
-import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from multiprocessing.connection import Connection
-from typing import Any
+from multiprocessing.process import current_process, parent_process
+from typing import Any, cast
 
 from moraine_core.executor.message import Outcome, raised
 
@@ -34,11 +35,25 @@ SERIAL_LIBRARIES = dict.fromkeys(
 )
 """Environment that keeps numerical libraries from starting threads of their own: the Executor owns the cores."""
 
+ALLOCATOR = {
+    "MALLOC_ARENA_MAX": "1",
+    "MALLOC_MMAP_THRESHOLD_": str(32 * 2**20),
+    "MALLOC_TRIM_THRESHOLD_": str(256 * 2**20),
+}
+"""Environment that keeps glibc from holding a heap of freed chunks per thread, and from returning each to the system.
+
+The threads of a worker, and those in which zarr decodes, pass chunks on to each other: with a heap of its own for each,
+a freed chunk is of use to none of the others. Measured with chunks of 16 MiB: a third less memory, at equal speed.
+"""
+
 UNGUARDED = 87
 """Exit code of a worker that found itself importing a script without a main guard."""
 
 STOP = b""
 """The message that ends a worker."""
+
+STOP_SECONDS = 10.0
+"""How long running tasks may take to end before their worker is terminated."""
 
 
 @dataclass(frozen=True)
@@ -49,22 +64,15 @@ class Settings:
     ----------
     threads
         Tasks computed at once.
-    read_ahead
-        Read the inputs of the next task while others compute.
     write_behind
         Store results while the next task computes.
     gpu
         Bind and check the GPU that the environment names.
-    io_threads
-        Threads that read or write the pieces of one part.
     """
 
     threads: int = 1
-    read_ahead: bool = True
     write_behind: bool = False
     gpu: bool = False
-    io_threads: int = 1
-    path: list[str] = field(default_factory=list)
 
 
 def run_packed(message: bytes) -> bytes:
@@ -79,14 +87,6 @@ def run_packed(message: bytes) -> bytes:
     return outcome.pack()
 
 
-def peak_bytes() -> int:
-    """Return the largest resident memory of this process so far, in bytes."""
-    import resource
-
-    unit = 1 if sys.platform == "darwin" else 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
-
-
 def main(connection: Connection, settings: Settings) -> None:
     """Serve tasks from a connection until it says stop or closes.
 
@@ -95,6 +95,8 @@ def main(connection: Connection, settings: Settings) -> None:
     # a Ctrl-C in the terminal reaches every process of the group; only the parent decides what it means
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+    _end_with_parent()
+    _keep_pipes()
     # standard output belongs to the result of the command; what libraries print goes the way of the log
     os.dup2(2, 1)
     try:
@@ -111,17 +113,38 @@ def main(connection: Connection, settings: Settings) -> None:
     _Worker(connection, settings).serve()
 
 
+def _end_with_parent() -> None:
+    """Have the kernel end this process when its parent is gone, even while a task holds the interpreter lock."""
+    parent = parent_process()
+    if parent is None or not hasattr(os, "O_ASYNC"):
+        return  # the receiver notices it as well, as soon as it can run
+    # the parent holds the other end of this pipe; when it closes, SIGIO comes, which nobody handles
+    pipe = cast("int", parent.sentinel)
+    fcntl.fcntl(pipe, fcntl.F_SETOWN, os.getpid())
+    fcntl.fcntl(pipe, fcntl.F_SETFL, fcntl.fcntl(pipe, fcntl.F_GETFL) | os.O_ASYNC)
+
+
+def _keep_pipes() -> None:
+    """Let no program that a task starts inherit the pipes: they must end when this process does."""
+    for name in os.listdir("/dev/fd"):
+        if int(name) > 2:
+            with contextlib.suppress(OSError):  # the one that listed them
+                os.set_inheritable(int(name), False)
+
+
 class _Worker:
     """One worker process at work."""
 
     def __init__(self, connection: Connection, settings: Settings) -> None:
         self._connection = connection
         self._settings = settings
-        self._loaded: queue.SimpleQueue[tuple[int, Any] | None] = queue.SimpleQueue()
+        # tasks and whether their inputs have been read
+        self._received: queue.SimpleQueue[tuple[int, Any, bool] | None] = queue.SimpleQueue()
         # one result may wait to be written; a second one makes the GPU wait, so host memory stays bounded
         self._computed: queue.Queue[tuple[int, Any] | None] = queue.Queue(maxsize=1)
+        self._held = 0
+        self._counting = threading.Lock()
         self._sending = threading.Lock()
-        self._io_set = False
 
     def serve(self) -> None:
         threads = [
@@ -136,8 +159,13 @@ class _Worker:
         for thread in threads:
             thread.join()
 
+    def _hold(self, change: int) -> int:
+        with self._counting:
+            self._held += change
+            return self._held
+
     def _receive(self) -> None:
-        """Take tasks and read their inputs; end the process at once when the parent is gone."""
+        """Take tasks, and read the inputs of one that has to wait; end the process when the parent is gone."""
         while True:
             try:
                 message = self._connection.recv_bytes()
@@ -145,35 +173,40 @@ class _Worker:
                 os._exit(1)
             if message == STOP:
                 for _ in range(self._settings.threads):
-                    self._loaded.put(None)
+                    self._received.put(None)
                 return
             number = int.from_bytes(message[:8], "little")
+            # a compute thread that is free reads for itself, beside the others
+            ahead = self._hold(+1) > self._settings.threads
             task: Any = None
             try:
                 task = pickle.loads(memoryview(message)[8:])  # noqa: S301 - from our own parent
-                if self._settings.read_ahead:
+                if ahead:
                     task.load()
             except BaseException as error:  # noqa: BLE001 - the task's outcome
+                self._hold(-1)
                 self._answer(number, raised(error))
-                continue
-            self._loaded.put((number, task))
+            else:
+                self._received.put((number, task, ahead))
+            del task, message
 
     def _compute(self) -> None:
-        while (item := self._loaded.get()) is not None:
-            number, task = item
+        while (item := self._received.get()) is not None:
+            number, task, loaded = item
             del item
             try:
-                if not self._settings.read_ahead:
+                if not loaded:
                     task.load()
                 task.compute()
             except BaseException as error:  # noqa: BLE001 - the task's outcome
                 self._answer(number, raised(error))
-                continue
-            if self._settings.write_behind:
-                self._computed.put((number, task))
             else:
-                self._store(number, task)
+                if self._settings.write_behind:
+                    self._computed.put((number, task))
+                else:
+                    self._store(number, task)
             del task
+            self._hold(-1)
         if self._settings.write_behind:
             self._computed.put(None)
 
@@ -185,6 +218,7 @@ class _Worker:
                 left -= 1
             else:
                 self._store(*item)
+            del item
 
     def _store(self, number: int, task: Any) -> None:
         try:
@@ -194,7 +228,6 @@ class _Worker:
         self._answer(number, outcome)
 
     def _answer(self, number: int, outcome: Outcome) -> None:
-        outcome.peak_bytes = peak_bytes()
         with self._sending:
             self._connection.send_bytes(number.to_bytes(8, "little") + outcome.pack())
 
@@ -205,9 +238,5 @@ def exit_if_unguarded() -> None:
     `multiprocessing` imports the main script in every new process; one that starts an executor at its top level, without
     ``if __name__ == "__main__":``, would start processes without end. The parent sees the exit code and says so.
     """
-    from multiprocessing import process
-
-    if getattr(process.current_process(), "_inheriting", False):
-        sys.stderr.flush()
-        time.sleep(0)
+    if getattr(current_process(), "_inheriting", False):
         os._exit(UNGUARDED)

@@ -39,9 +39,7 @@ class Job:
     scratch
         Folder of temporary arrays, if one was asked for.
     inputs, outputs
-        Paths among the arguments that are read and written, as written.
-    files
-        The inputs among them that are argument files, such as image pairs: read when the step runs.
+        Paths among the arguments that are read, argument files such as image pairs included, and that are written.
     """
 
     step: Step
@@ -52,7 +50,6 @@ class Job:
     scratch: str | None
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
-    files: tuple[str, ...]
 
     @property
     def name(self) -> str:
@@ -98,11 +95,7 @@ def _make_job(pipeline: Pipeline, step: Step, command: Command, where: str) -> J
     defaults = {name: value for name, value in pipeline.defaults.items() if name in names}
     arguments = {**defaults, **step.args, **step.kw}
     options = _options(pipeline, step, command)
-    files = {
-        name: value
-        for name, value in arguments.items()
-        if (parameter := command.parameter(name)) and parameter.kind.late and _is_file(value)
-    }
+    files = command.files(arguments)
     problems = [
         *_keyword_problems(step, command, names),
         *_value_problems(command, {name: arguments[name] for name in arguments if name not in files}),
@@ -124,17 +117,11 @@ def _make_job(pipeline: Pipeline, step: Step, command: Command, where: str) -> J
         scratch=options.get("scratch"),
         inputs=(*inputs, *files.values()),
         outputs=tuple(outputs),
-        files=tuple(files.values()),
     )
 
 
 def _names(command: Command) -> list[str]:
     return [parameter.name for parameter in command.parameters if not parameter.is_extra]
-
-
-def _is_file(value: Any) -> bool:
-    """Tell whether an argument that may be a file or a literal is a file."""
-    return isinstance(value, str) and not value.lstrip().startswith("[")
 
 
 def _options(pipeline: Pipeline, step: Step, command: Command) -> dict[str, Any]:

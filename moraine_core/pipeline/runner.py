@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from moraine_core import store
 from moraine_core.device import visible_gpus
-from moraine_core.errors import IncompleteError, MoraineError, ProblemsError, UsageError, raise_problems
+from moraine_core.errors import MoraineError, ProblemsError, UsageError, raise_problems
 from moraine_core.options import RunOptions
 from moraine_core.pipeline.job import Job, make_jobs
 from moraine_core.pipeline.log import step_log
@@ -249,18 +249,13 @@ class _Steps:
 
     def _outcome(self, job: Job) -> Record:
         """Run the command of a step; return the fields of a step that is done."""
-        # argument files are no inputs of the command, which gets what is in them; for the pipeline they are
-        stamps = {path: store.stamp(path) for path in job.files if os.path.exists(path)}
         options = RunOptions(fresh=self._fresh, scratch=job.scratch)
         done = run_command(job.command, job.arguments, job.workers, options, pool=self._pool, host=self._host)
-        if lost := [path for path in done.outputs if not os.path.exists(path)]:
-            msg = f"{job.command.name} ended without its output {', '.join(lost)}"
-            raise IncompleteError(msg)
         fields: Record = {
             "status": "done",
             "seconds": round(done.seconds, 1),
             "outputs": done.outputs,
-            "inputs": {**done.inputs, **stamps},
+            "inputs": done.inputs,
             "summaries": [summarize(path, self._host) for path in done.outputs],
         }
         wanted = self._pipeline.quicklook if job.step.quicklook is None else job.step.quicklook

@@ -57,13 +57,14 @@ def pc_logic_ras(folder: Path, scale: int) -> dict[str, Any]:
 
 
 def ras2pc(folder: Path, scale: int) -> dict[str, Any]:
-    """Write a stack, a height and a window array, and points without order."""
+    """Write a stack, a window array and a height, and points in the order of the Hilbert curve."""
     gix, shape = _cloud(scale)
+    hix = np.sort(hilbert_index(gix, shape))
     windows = np.random.default_rng(7).random((*shape, 3, 5), dtype=np.float32)
     height = np.random.default_rng(8).integers(-5, 300, shape, dtype=np.int16)
     chunks = (9 * scale, 8 * scale)
     return {
-        "idx": write_array(folder / "gix.zarr", gix, chunks=(50 * scale, 2)),
+        "idx": write_array(folder / "hix.zarr", hix, chunks=(50 * scale,)),
         "ras": [
             write_array(folder / "rslc.zarr", speckle((*shape, 3), seed=9), chunks=(*chunks, 1)),
             write_array(folder / "p.zarr", windows, chunks=(*chunks, 3, 5)),

@@ -112,8 +112,9 @@ def gather(*, ras: Chunk, grid: tuple[int, int], rows: tuple[int, int] | None, p
         here = groups.order[groups.offsets[group] : groups.offsets[group + 1]]
         top, left = number // across * lines, number % across * width
         window = (slice(top, min(top + lines, nlines)), slice(left, min(left + width, line_width)))
-        part = store.parallel_read_zarr(array, (*window, *trailing))
-        values[here] = part[gix[here, 0] - top, gix[here, 1] - left]
+        pixels = (gix[here, 0] - top, gix[here, 1] - left)
+        # without a name the chunk is gone before the next one is read
+        values[here] = store.parallel_read_zarr(array, (*window, *trailing))[pixels]
     return values
 
 

@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator  # noqa: TC003 - the host reads the annotations
 from math import fsum, prod
 from typing import Annotated, Any
 
-from moraine_core import Array, Blocks2D, Chunk, ChunkTask, Input, Layout, Output, Plan, Stream, UsageError, blocks, command
+from moraine_core import (
+    Array,
+    Blocks2D,
+    Chunk,
+    ChunkTask,
+    Input,
+    Layout,
+    Output,
+    Plan,
+    Stream,
+    UsageError,
+    blocks,
+    command,
+)
 
 
 @command("amp-disp", family="ps", gpu=True, example="moraine_ps.examples:amp_disp")
@@ -17,18 +30,20 @@ def amp_disp(
     adi: Annotated[
         str, Output("amplitude dispersion index, unitless", shape=("(nlines, width)", "(n_points)"), dtype="float32")
     ],
-    chunks: Annotated[Blocks2D | None, "lines and pixels a task works on; the stack's chunks by default (pixels)"] = None,
-    calibrate: Annotated[bool, "divide each image by its mean amplitude first"] = False,
+    chunks: Annotated[
+        Blocks2D | None, "lines and pixels a task works on; the stack's chunks by default (pixels)"
+    ] = None,
+    calibrate: Annotated[bool, "divide each image by its mean amplitude first"] = False,  # noqa: FBT002
     min_images: Annotated[int, "fewest valid images of a pixel that is not nan (images)"] = 2,
-    strict: Annotated[bool, "a pixel with any missing image is nan"] = False,
+    strict: Annotated[bool, "a pixel with any missing image is nan"] = False,  # noqa: FBT002
 ) -> Generator[Plan, list[Any], None]:
     """Compute the amplitude dispersion index, standard deviation over mean of a pixel's amplitude.
 
     Low values mark candidates for persistent scatterers: below about 0.25 the index is close to the standard deviation
     of the phase in radians, and pure speckle has 0.52.
 
-    Missing samples are nan or exactly 0 and do not count; a pixel with fewer valid images than min_images, or with mean 0,
-    is nan. The stack is read image by image, so memory does not grow with the number of images.
+    Missing samples (nan, infinite, or 0 and what is next to it) do not count; a pixel with fewer valid images than
+    min_images is nan. The stack is read image by image, so memory does not grow with the number of images.
 
     Formula: D = sigma / m with m = mean(|s|), sigma^2 = mean((|s| - m)^2) over the images of a pixel
     (Ferretti, Prati and Rocca, 2001, IEEE TGRS 39(1)).

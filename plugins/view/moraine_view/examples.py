@@ -18,7 +18,13 @@ def ras_pyramid(folder: Path, scale: int) -> dict[str, Any]:
     ras[5:9, 4:11, 1] = np.nan
     path = write_array(folder / "ras.zarr", ras, chunks=(10 * scale, 12 * scale, 1))
     # bands of two tiles, and means that are handed on from one stage to the next
-    return {"ras": path, "out_dir": str(folder / "pyramid"), "chunks": (5, 7), "rows": 8, "method": "mean"}
+    return {
+        "ras": path,
+        "out_dir": str(folder / "pyramid"),
+        "chunks": (5 * scale, 7 * scale),
+        "rows": 8,
+        "method": "mean",
+    }
 
 
 def pc_pyramid(folder: Path, scale: int) -> dict[str, Any]:
@@ -27,14 +33,14 @@ def pc_pyramid(folder: Path, scale: int) -> dict[str, Any]:
     n_points = 211 * scale
     pc = speckle((n_points, 2), seed=3)
     pc[::17, 0] = np.nan
-    x, y = rng.uniform(1_574_000, 1_574_900, n_points), rng.uniform(4_985_000, 4_985_700, n_points)
+    x, y = rng.uniform(0, 900 * scale, n_points) + 1_574_000, rng.uniform(0, 700, n_points) + 4_985_000
     return {
         "pc": write_array(folder / "pc.zarr", pc, chunks=(50 * scale, 1)),
         "x": write_array(folder / "x.zarr", x, chunks=(50 * scale,)),
         "y": write_array(folder / "y.zarr", y, chunks=(50 * scale,)),
         "out_dir": str(folder / "pyramid"),
         "ras_resolution": 20.0,
-        "ras_chunks": (8, 9),
-        "pc_chunks": 60,
+        "ras_chunks": (8, 9 * scale),
+        "pc_chunks": 60 * scale,
         "method": "mean",
     }

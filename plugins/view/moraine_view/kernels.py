@@ -479,22 +479,23 @@ def statistics_row(total: PartialStatistics, sample: NDArray[np.float64]) -> lis
 def _warnings(total: PartialStatistics, channels: Sequence[PartialStatistics]) -> list[str]:
     warnings = [f"{total['inf']} infinite values"] if total["inf"] else []
     if (dull := _dull(total)) is not None:
-        return [*warnings, f"all values are {dull}"]
+        return [*warnings, dull]
     dulls = ((k, _dull(channel)) for k, channel in enumerate(channels))
-    return warnings + [f"image {k}: all values are {dull}" for k, dull in dulls if dull is not None]
+    return warnings + [f"image {k}: {dull}" for k, dull in dulls if dull is not None]
 
 
 def _dull(part: PartialStatistics) -> str | None:
-    """Name the only value there is, if there is only one."""
+    """Say it if there is only one value."""
     if part["count"] == 0:
         return None
     if part["nan"] == part["count"]:
-        return "nan"
+        return "all values are nan"
     if part["min"] is None or part["min"] != part["max"] or part["inf"]:
         return None
     if part["kind"] == "bool":
-        return str(bool(part["min"]))
-    return f"{part['min']:.6g}"
+        return f"all values are {bool(part['min'])}"
+    # phases may differ where amplitudes do not
+    return f"all {'amplitudes' if part['kind'] == 'complex' else 'values'} are {part['min']:.6g}"
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -548,9 +549,7 @@ def point_grid(x: NDArray[Any], y: NDArray[Any], res: float) -> PointGrid:
     return PointGrid(x0, y0, float(res), nrows, ncols)
 
 
-def point_index(
-    x: NDArray[Any], y: NDArray[Any], grid: PointGrid, rows: slice | None = None
-) -> NDArray[np.int64]:
+def point_index(x: NDArray[Any], y: NDArray[Any], grid: PointGrid, rows: slice | None = None) -> NDArray[np.int64]:
     """Say which point every cell of level 0 shows: of those in the cell, the last in the arrays.
 
     Parameters

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Sequence  # noqa: TC003 - annotations are read at run time
 from typing import Annotated, Any, Literal
 
 from moraine_core import ALL, Array, Chunk, ChunkTask, Input, Layout, Output, Plan, UsageError, command
-from moraine_core.plan import itemsize
-
 from moraine_view.levels import Stage, channels, level_shapes, mean_dtype, stages
 from moraine_view.plans import (
     band_parts,
     coarser_plans,
+    drawn_bytes,
     finished,
     kept_sums,
     level_layouts,
@@ -23,6 +22,8 @@ from moraine_view.plans import (
     warn_of_chunks,
 )
 from moraine_view.statistics import lines_layout, statistics_plans
+
+REAL = ("integer", "float")
 
 PAGE_SIZE = 512
 """Points per leaf of the R-tree."""
@@ -39,19 +40,16 @@ LINE = 1 << 16
 
 @command("pc-pyramid", family="view", example="moraine_view.examples:pc_pyramid")
 def pc_pyramid(
-    pc: Annotated[
-        Array, Input("point data", shape="(n_points, ...)", dtype=("bool", "integer", "float", "complex"))
-    ],
+    pc: Annotated[Array, Input("point data", shape="(n_points, ...)", dtype=("bool", *REAL, "complex"))],
     out_dir: Annotated[str, Output("pyramid: the points, 0.zarr, 1.zarr, ... and stats.zarr", kind="directory")],
     x: Annotated[
-        Array | None, Input("x of the points, such as web mercator easting", shape="(n_points)", dtype=("float", "integer"))
+        Array | None, Input("x of the points, such as web mercator easting", shape="(n_points)", dtype=REAL)
     ] = None,
     y: Annotated[
-        Array | None, Input("y of the points, such as web mercator northing", shape="(n_points)", dtype=("float", "integer"))
+        Array | None, Input("y of the points, such as web mercator northing", shape="(n_points)", dtype=REAL)
     ] = None,
     yx: Annotated[
-        Array | None,
-        Input("both in one array, such as a gix, instead of x and y", shape="(n_points, 2)", dtype=("float", "integer")),
+        Array | None, Input("both in one array, such as a gix, instead of x and y", shape="(n_points, 2)", dtype=REAL)
     ] = None,
     ras_resolution: Annotated[float, "cell size of level 0 (unit of the coordinates)"] = 20,
     ras_chunks: Annotated[tuple[int, int], "rows and columns of a tile; -1 is the whole axis (cells)"] = (256, 256),
@@ -60,13 +58,13 @@ def pc_pyramid(
 ) -> Generator[Plan, list[Any], None]:
     """Build the pyramid of a point cloud: the points, rasters of them for pictures, and exact statistics.
 
-    A point falls in the cell with the nearest center; the grid begins at the least x and y, and its rows grow with y. Of
-    two points in a cell the later one is shown. A cell of the next level shows the first point of its four finer cells
-    in row-major order, or with method mean the average of all finite level-0 cells under it. Empty cells are nan.
+    A point falls in the cell with the nearest center; the grid begins at the least x and y, and its rows grow with y.
+    Of two points in a cell the later one is shown. A cell of the next level shows the first point of its four finer
+    cells in row-major order, or with method mean the average of all finite level-0 cells under it. Empty cells are nan.
 
-    Statistics are of all points: fraction of nan, min, max, mean and population standard deviation of the finite values,
-    and percentiles of a regular sample of them; of the amplitude where values are complex. Coordinates that are not
-    finite are an error.
+    Statistics are of all points: fraction of nan, min, max, mean and population standard deviation of the finite
+    values, and percentiles of a regular sample of them; of the amplitude where values are complex. Coordinates that are
+    not finite are an error.
 
     Examples
     --------
@@ -99,9 +97,10 @@ def pc_pyramid(
         desc="coordinates",
     )
     if found["n_bad"]:
+        where = " and ".join(array.path for array in coordinates)
         raise UsageError(
-            f"pc-pyramid: {' and '.join(array.path for array in coordinates)}: {found['n_bad']} of {n_points} points have "
-            "coordinates that are nan or infinite; expected none, leave these points out first"
+            f"pc-pyramid: {where}: {found['n_bad']} of {n_points} points have coordinates that are nan or infinite; "
+            "expected none, leave these points out first"
         )
     x0, y0, res, nrows, ncols = grid = found["grid"]
     _check_size(nrows, ncols, res)
@@ -123,7 +122,7 @@ def pc_pyramid(
                 inputs=[Chunk(pc, (ALL, *image))],
                 outputs=[Chunk(points, (ALL, *image)), Chunk(lines, (ALL, *image, ALL))],
                 kwargs={"line": LINE},
-                scratch_bytes=100 * LINE,
+                scratch_bytes=60 * LINE,
             )
             for image in images
         ],
@@ -152,8 +151,8 @@ def _coordinates(x: Array | None, y: Array | None, yx: Array | None) -> list[Arr
         return [yx]
     if yx is None and x is not None and y is not None:
         return [x, y]
-    given = " and ".join(name for name, array in (("x", x), ("y", y), ("yx", yx)) if array is not None) or "none of them"
-    raise UsageError(f"pc-pyramid: expected coordinates either as x and y, or as yx; found {given}")
+    given = " and ".join(name for name, array in (("x", x), ("y", y), ("yx", yx)) if array is not None)
+    raise UsageError(f"pc-pyramid: expected coordinates either as x and y, or as yx; found {given or 'none of them'}")
 
 
 def _place_layouts(out_dir: str, coordinates: Sequence[Array], n_points: int, block: int) -> list[Layout]:
@@ -215,7 +214,7 @@ def _shown_plan(points: Layout, index: Sequence[Layout], layouts: Sequence[Layou
                         "moraine_view.tasks:shown_points",
                         inputs=[Chunk(points, (ALL, *image)), *shown],
                         outputs=band_parts(layouts, stage.levels, stage, band, image),
-                        scratch_bytes=max(chunk.nbytes for chunk in shown) * (9 + itemsize(points.dtype)) // 8,
+                        scratch_bytes=drawn_bytes(max(chunk.nbytes for chunk in shown) // 8, points.dtype),
                     )
                 )
     return Plan(layouts, tasks)
@@ -235,7 +234,7 @@ def _mean_plan(points: Layout, index: Sequence[Layout], layouts: Sequence[Layout
                     inputs=[Chunk(points, (ALL, *image)), shown],
                     outputs=[*band_parts(layouts, stage.levels, stage, band, image), *sums],
                     kwargs={"n": stage.depth, "keep_sums": bool(sums)},
-                    scratch_bytes=cells * (9 + itemsize(points.dtype))
+                    scratch_bytes=drawn_bytes(cells, points.dtype)
                     + piece_bytes(layouts[0].shape[1])
                     + mean_bytes(cells, stage.depth),
                 )

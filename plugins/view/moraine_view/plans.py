@@ -7,15 +7,13 @@ from math import prod
 from typing import TYPE_CHECKING, Any, Literal
 
 from moraine_core import ALL, Chunk, ChunkTask, Layout, Plan
-from moraine_core.plan import SCRATCH
-
+from moraine_core.plan import SCRATCH, itemsize
 from moraine_view.levels import PIECE_DEPTH, channels, piece_lines
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Mapping, Sequence
 
     from moraine_core import Array, Block
-
     from moraine_view.levels import Stage
 
 log = logging.getLogger("moraine")
@@ -101,9 +99,7 @@ def means_plans(layouts: Sequence[Layout], later: Sequence[Stage], dtype: str) -
         tasks = []
         for channel in channels(layouts[0].shape[2:]):
             for band in stage.bands:
-                sums = [
-                    Chunk(kept, (band, ALL, *channel)) for kept in sums_layouts(layouts[stage.base], stage.base)
-                ]
+                sums = [Chunk(kept, (band, ALL, *channel)) for kept in sums_layouts(layouts[stage.base], stage.base)]
                 keep = kept_sums(layouts, stage, band, channel)
                 tasks.append(
                     ChunkTask(
@@ -153,12 +149,17 @@ def _desc(stage: Stage) -> str:
 
 def piece_bytes(width: int) -> int:
     """Return the memory of measuring lines, or taking means, piece by piece."""
-    return 100 * piece_lines(width) * width
+    return 60 * piece_lines(width) * width
 
 
 def mean_bytes(cells: int, depth: int) -> int:
     """Return the memory of the sums that are left of a band when its pieces have been taken down."""
     return 64 * (cells >> 2 * min(depth, PIECE_DEPTH))
+
+
+def drawn_bytes(cells: int, dtype: str) -> int:
+    """Return the memory of looking up the points that so many cells show."""
+    return cells * (16 + itemsize(dtype))
 
 
 def finished(

@@ -88,21 +88,12 @@ def open_pyramid(path: Path) -> Pyramid:
     ValueError
         If it is no (finished) pyramid, newer than this code, or lies in degrees.
     """
-    level0 = _level(path, 0)
-    if level0 is None or level0.ndim < 2:
-        raise _not_a_pyramid(path)
-    marker = level0.attrs.get("moraine_pyramid")
-    if marker is None:
-        marker = _old_marker(path, level0)
-    if not isinstance(marker, dict):
-        raise _not_a_pyramid(path)
-    if (version := int(marker.get("version", VERSION))) > VERSION:
-        msg = f"{path} is a pyramid of version {version}; this moraine reads versions up to {VERSION}"
+    found = read_marker(path)
+    if found is None:
+        what = "is not a finished pyramid" if path.exists() else "does not exist"
+        msg = f"{path} {what}; build one with `moraine ras-pyramid` (rasters) or `moraine pc-pyramid` (point clouds)"
         raise ValueError(msg)
-
-    n_levels = 1
-    while (path / f"{n_levels}.zarr").is_dir():
-        n_levels += 1
+    level0, marker = found
     rows, cols = level0.shape[:2]
     is_cloud = marker.get("kind") == "point cloud"
     data = zarr.open_array(path / "pc.zarr", mode="r") if is_cloud else level0
@@ -114,7 +105,7 @@ def open_pyramid(path: Path) -> Pyramid:
         dtype=np.dtype(data.dtype),
         stack=data.shape[1:] if is_cloud else data.shape[2:],
         level_shape=(rows, cols),
-        n_levels=n_levels,
+        n_levels=count_levels(path),
         crs=crs,
         x0=x0,
         y0=y0,
@@ -124,18 +115,50 @@ def open_pyramid(path: Path) -> Pyramid:
     )
 
 
+def read_marker(path: Path) -> tuple[zarr.Array[Any], dict[str, Any]] | None:
+    """Open level 0 of a pyramid and read what its marker says.
+
+    Parameters
+    ----------
+    path
+        A directory, or anything else.
+
+    Returns
+    -------
+    tuple or None
+        Level 0, and the marker; of a pyramid from before there were markers only its ``kind``. None if the path is no
+        finished pyramid.
+
+    Raises
+    ------
+    ValueError
+        The pyramid is newer than this code.
+    """
+    level0 = _level(path, 0)
+    if level0 is None or level0.ndim < 2:
+        return None
+    marker = level0.attrs.get("moraine_pyramid") or _old_marker(path, level0)
+    if not isinstance(marker, dict):
+        return None
+    if (version := int(str(marker.get("version", VERSION)))) > VERSION:
+        msg = f"{path} is a pyramid of version {version}; this moraine reads versions up to {VERSION}"
+        raise ValueError(msg)
+    return level0, dict(marker)
+
+
+def count_levels(path: Path) -> int:
+    """Count the levels of a pyramid."""
+    n_levels = 1
+    while (path / f"{n_levels}.zarr").is_dir():
+        n_levels += 1
+    return n_levels
+
+
 def _level(path: Path, level: int) -> zarr.Array[Any] | None:
     try:
         return zarr.open_array(path / f"{level}.zarr", mode="r")
     except (FileNotFoundError, zarr.errors.NodeTypeValidationError):
         return None
-
-
-def _not_a_pyramid(path: Path) -> ValueError:
-    what = "is not a finished pyramid" if path.exists() else "does not exist"
-    return ValueError(
-        f"{path} {what}; build one with `moraine ras-pyramid` (rasters) or `moraine pc-pyramid` (point clouds)"
-    )
 
 
 def _old_marker(path: Path, level0: zarr.Array[Any]) -> dict[str, Any] | None:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator  # noqa: TC003 - annotations are read at run time
 from typing import Annotated, Any, Literal
 
 from moraine_core import ALL, Array, Block, Chunk, ChunkTask, Input, Layout, Output, Plan, UsageError, command
-
 from moraine_view.levels import Stage, channels, level_shapes, mean_dtype, stages
 from moraine_view.plans import (
     band_parts,

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from moraine_core import ALL, Chunk, ChunkTask, Layout, Plan
 from moraine_core.plan import SCRATCH, itemsize
-
 from moraine_view.levels import channels
 
 if TYPE_CHECKING:
@@ -95,7 +94,8 @@ def statistics_plans(
         desc="statistics of each image",
     )
 
-    table = Layout(path, (*stack, len(COLUMNS)), "float64", (-1,) * (len(stack) + 1), attributes={"columns": list(COLUMNS)})
+    columns = {"columns": list(COLUMNS)}
+    table = Layout(path, (*stack, len(COLUMNS)), "float64", (-1,) * (len(stack) + 1), attributes=columns)
     (record,) = yield Plan(
         [table],
         [

@@ -249,7 +249,8 @@ def sample_block(block: NDArray[Any], *, picks: Sequence[Sequence[int]]) -> list
     samples = []
     for step, before, room, ndim in picks:
         sample = kernels.regular_sample(block, step, before)
-        samples.append(np.pad(sample, (0, room - sample.size), constant_values=np.nan).reshape((1,) * (ndim - 1) + (room,)))
+        filled = np.pad(sample, (0, room - sample.size), constant_values=np.nan)
+        samples.append(filled.reshape((1,) * (ndim - 1) + (room,)))
     return samples
 
 
@@ -278,9 +279,7 @@ def image_statistics(
     return {"part": part, "row": kernels.statistics_row(part, sample[~np.isnan(sample)])}
 
 
-def all_statistics(
-    sample: NDArray[np.float64], *, shape: Sequence[int], images: Sequence[dict[str, Any]]
-) -> list[Any]:
+def all_statistics(sample: NDArray[np.float64], *, shape: Sequence[int], images: Sequence[dict[str, Any]]) -> list[Any]:
     """Finish the statistics of all data.
 
     Parameters

@@ -61,9 +61,7 @@ def test_a_cloud_of_no_points_has_an_empty_index(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("bad", [(-1, 0), (0, -1), (5, 0), (0, 7)])
-def test_a_point_outside_the_raster_is_named_by_its_row_in_the_whole_cloud(
-    tmp_path: Path, bad: tuple[int, int]
-) -> None:
+def test_a_point_outside_the_raster_is_named_by_its_row_in_the_cloud(tmp_path: Path, bad: tuple[int, int]) -> None:
     gix = np.array([(0, 0)] * 4 + [bad], np.int32)
     with pytest.raises(ValueError, match=rf"gix\.zarr: row 4 is .*\({bad[0]}, {bad[1]}\), outside the raster \(5, 7\)"):
         index(tmp_path, gix, (5, 7), block=3)

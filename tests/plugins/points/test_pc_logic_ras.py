@@ -122,7 +122,7 @@ def test_integers_other_than_0_and_1_are_refused(tmp_path: Path) -> None:
 
 
 def test_other_names_than_ras_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(MoraineError, match="pc-logic-ras: .* uses 'adi'; the given names are: ras"):
+    with pytest.raises(MoraineError, match=r"pc-logic-ras: .* uses 'adi'; the given names are: ras"):
         choose(tmp_path, np.ones((2, 2)), "adi < 3")
 
 

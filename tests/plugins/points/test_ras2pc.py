@@ -132,7 +132,7 @@ def test_only_chunks_that_hold_points_are_read(tmp_path: Path, trailing: tuple[i
             file.write_bytes(b"garbage")
             spoilt += 1
     assert spoilt >= 13
-    with pytest.raises(Exception, match="."):
+    with pytest.raises((ValueError, RuntimeError)):
         read_array(path)
     ras2pc(idx=write_array(tmp_path / "gix.zarr", gix), ras=str(path), pc=str(tmp_path / "pc.zarr"))
     np.testing.assert_array_equal(read_array(tmp_path / "pc.zarr"), values[gix[:, 0], gix[:, 1]])

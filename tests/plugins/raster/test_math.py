@@ -41,7 +41,7 @@ def test_an_expression_of_two_arrays_is_that_of_numpy(tmp_path: Path) -> None:
     ("operation", "dtype", "expected"),
     [
         ("2 * x", "float32", "float32"), ("2 * x", "float64", "float64"), ("x + 1", "int32", "int32"),
-        ("x / 2", "int16", "float32"), ("x > 1", "float32", "bool"), ("x * 2.5", "complex64", "complex64"),
+        ("x / 2", "int16", "float64"), ("x > 1", "float32", "bool"), ("x * 2.5", "complex64", "complex64"),
         ("abs(x)", "complex64", "float32"), ("~x", "bool", "bool"), ("complex(x, 1)", "float64", "complex128"),
     ],
 )  # fmt: skip

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 PI = math.pi
 
 
-def store(path: Path, data: NDArray[Any], **attributes: Any) -> None:  # noqa: ANN401
+def store(path: Path, data: NDArray[Any], **attributes: Any) -> None:
     array = zarr.create_array(str(path), shape=data.shape, dtype=data.dtype, chunks=data.shape)
     array[...] = data
     array.attrs.update(attributes)
@@ -65,7 +65,7 @@ def pixels(png: Path, corner: tuple[int, int], rows: int, cols: int) -> NDArray[
     return image[corner[0] : corner[0] + rows, corner[1] : corner[1] + cols]
 
 
-def colors(name: palette.Palette, index: Any) -> NDArray[np.uint8]:  # noqa: ANN401
+def colors(name: palette.Palette, index: Any) -> NDArray[np.uint8]:
     """Look colors up, with the background showing through the transparent one."""
     table = palette.color_table(name)
     table[255] = (0xF4, 0xF4, 0xF4, 255)
@@ -120,7 +120,7 @@ def test_only_the_missing_index_is_transparent_and_no_color_is_like_the_backgrou
 # -- what --show means
 
 
-def shown_value(stack: NDArray[Any], how: str | None, *index: int, pairs: Any = None) -> float:  # noqa: ANN401
+def shown_value(stack: NDArray[Any], how: str | None, *index: int, pairs: Any = None) -> float:
     """Show one pixel whose stack axes hold ``stack``."""
     plan = show.plan_show(how, stack.dtype, stack.shape, index, pairs)
     return float(plan.combine(*[stack[channel] for channel in plan.channels]))

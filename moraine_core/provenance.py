@@ -1,0 +1,40 @@
+"""Who made an output: what is noted with its arrays, and reading that back."""
+
+from __future__ import annotations
+
+import sys
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from moraine_core import store
+from moraine_core.errors import StoreNotFoundError
+
+if TYPE_CHECKING:
+    from moraine_core.command import Command
+
+
+def package_version(command: Command) -> str:
+    """Return the version of the distribution that brings a command; that of its module where it is not installed."""
+    package = command.module.partition(".")[0]
+    try:
+        return version(package.replace("_", "-"))
+    except PackageNotFoundError:
+        return str(getattr(sys.modules.get(package), "__version__", "0"))
+
+
+def made_by(path: str | Path) -> dict[str, Any]:
+    """Return command, version, arguments and inputs of the one call that made an array, or all arrays of a directory.
+
+    Empty where no array is, or where not all of them were made by the same call of a command.
+    """
+    found: dict[str, Any] = {}
+    for number, array in enumerate(store.arrays_in(Path(path))):
+        try:
+            noted = dict(store.open_array(array).attrs).get(store.PROVENANCE)
+        except StoreNotFoundError:
+            return {}
+        if not isinstance(noted, dict) or (number and noted != found):
+            return {}
+        found = noted
+    return found
