@@ -17,10 +17,8 @@ TEST_TOOLS := $(shell sed -n '/^dev = \[/,/^\]/{s/^ *"\(.*\)",.*/"\1"/p}' pyproj
 demo: $(VENV)/installed
 	$(BIN)/python tools/sample_stack.py demo/raw
 	$(BIN)/moraine run pipelines/demo.toml
-	$(BIN)/moraine quicklook demo/raw/rslc_pyramid --show intf_all --index 0 3 --dates demo/raw/meta.toml \
-	  --output demo/interferogram.png
 	@echo
-	@echo "The results are in demo/ps, the pictures in demo/.moraine/demo/quicklook and demo/interferogram.png."
+	@echo "The results are in demo/ps, the pictures in demo/.moraine/demo/quicklook."
 	@echo "See what was done: $(BIN)/moraine status pipelines/demo.toml"
 
 test: $(VENV)/tools

@@ -99,7 +99,8 @@ def items_of(value: Any) -> list[Any]:
     text = " ".join(items).strip()
     if text[:1] + text[-1:] in ("()", "[]"):
         text = text[1:-1]
-    return [word for word in re.split(r"\s*,\s*|\s+", text.strip().removesuffix(",").rstrip()) if word]
+    text = text.strip().removesuffix(",").rstrip()
+    return re.split(r"\s*,\s*|\s+", text) if text else []
 
 
 def parse_integers(value: Any) -> tuple[int, ...]:

@@ -159,11 +159,10 @@ class CommandCall:
                 if not Path(path).name:
                     yield UsageError(f"{label} is not a name for an output")
                     continue
-                for other, what in taken.items():
-                    if _is_within(real, other) or _is_within(other, real):
-                        yield UsageError(f"{label} is, or is inside, or holds {what}")
+                clashes = [what for other, what in taken.items() if _is_within(real, other) or _is_within(other, real)]
+                yield from (UsageError(f"{label} is, or is inside, or holds {what}") for what in clashes)
                 taken[real] = f"{name} {path}, which is written too"
-                if problem := _place_problem(Path(path), self.role(name).kind):
+                if not clashes and (problem := _place_problem(Path(path), self.role(name).kind)):
                     yield UsageError(f"{label} {problem}")
 
     def check_plan(self, plan: Plan) -> None:
@@ -313,7 +312,7 @@ def _place_problem(path: Path, kind: str) -> str:
         folder = folder.parent
     if not folder.is_dir():
         return f"cannot be written: {folder} is a file, expected a folder"
-    if not os.access(folder, os.W_OK | os.X_OK):
+    if not os.access(folder, os.W_OK | os.X_OK, effective_ids=True):
         return f"cannot be written: no permission to write in {folder}"
     if path.is_file():
         return "" if kind == "file" else f"is a file; expected a name for a new {kind}"

@@ -72,22 +72,26 @@ class Journal:
         self._plans: list[str] = []
         self._results: dict[tuple[int, int], Any] = {}
         self.published: set[str] = set()
+        self._whole = 0
         self._file: TextIOWrapper | None = None
 
     def load(self) -> bool:
         """Read what an interrupted run has left; return whether it was the same call."""
         try:
-            lines = self._path.read_text(encoding="utf-8").splitlines()
+            content = self._path.read_bytes()
         except FileNotFoundError:
             return False
-        for line in lines:
-            try:
-                self._note(json.loads(line))
-            except (ValueError, KeyError):
-                break  # the last line of a killed process may be cut
-            if not self._plans and "call" in line and json.loads(line).get("call") not in (None, self._fingerprint):
+        # the last line of a killed process may be cut: the run continues after the whole ones
+        self._whole = content.rfind(b"\n") + 1
+        try:
+            entries = [json.loads(line) for line in content[: self._whole].splitlines()]
+            if not entries or entries[0].get("call") != self._fingerprint:
                 return False
-        return bool(lines)
+            for entry in entries:
+                self._note(entry)
+        except (ValueError, KeyError, AttributeError):
+            return False  # not written by us, or damaged: nothing in it can be trusted
+        return True
 
     def _note(self, entry: Mapping[str, Any]) -> None:
         if "digest" in entry:
@@ -100,10 +104,12 @@ class Journal:
     def start(self, *, fresh: bool) -> None:
         """Open for writing; `fresh` forgets what was there."""
         if fresh:
-            self._plans, self._results, self.published = [], {}, set()
+            self._plans, self._results, self.published, self._whole = [], {}, set(), 0
         with disk_errors(self._path):
-            self._file = self._path.open("w" if fresh else "a", encoding="utf-8")
-            self._write({"call": self._fingerprint})
+            self._file = self._path.open("a", encoding="utf-8")
+            self._file.truncate(self._whole)
+            if fresh:
+                self._write({"call": self._fingerprint})
 
     def begin_plan(self, number: int, plan: Plan) -> dict[int, Any]:
         """Return the results of tasks of this plan that are already done.

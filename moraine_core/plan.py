@@ -269,7 +269,7 @@ class ChunkTask:
     def relocated(self, move: Callable[[str], str]) -> ChunkTask:
         """Return the task with every path passed through `move`."""
 
-        def place(item: Any) -> Any:  # noqa: ANN401 - task arguments are anything
+        def place(item: Any) -> Any:
             if isinstance(item, Chunk):
                 return item.at(move(item.path))
             if isinstance(item, Stream):

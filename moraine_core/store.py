@@ -8,15 +8,13 @@ from __future__ import annotations
 
 import errno
 import fcntl
-import json
 import os
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import zarr
@@ -27,6 +25,9 @@ from moraine_core.blocks import Box, Shape, box_shape, chunks_of, is_aligned, re
 from moraine_core.errors import BusyError, DiskFullError, IncompleteError, LayoutError, StoreNotFoundError
 from moraine_core.plan import Array, Layout
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
 PROVENANCE = "moraine"
 """Attribute that says which command made an array, with which version, arguments and inputs."""
 
@@ -36,17 +37,16 @@ UNFINISHED = "moraine_unfinished"
 WRITE_ALL_CHUNKS: Any = {"write_empty_chunks": True}
 """A chunk full of the fill value is written too: what is missing on disk was never computed."""
 
+LOCK = "lock"
+"""Name of the lock file in the hidden folder of an output."""
+
 ZARR_FILES = ("zarr.json", ".zarray", ".zgroup")
 
-_io_threads = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
-
-def set_io_threads(count: int) -> None:
-    """Set how many threads of this process read or write the pieces of one part (workers share the cores)."""
-    global _io_threads  # noqa: PLW0603 - one setting of the whole process, made once when a worker starts
-    _io_threads = max(count, 1)
-    # zarr decodes in a pool of its own, and every thread of it keeps the memory of a few chunks
-    zarr.config.set({"threading.max_workers": _io_threads})
+def io_threads() -> int:
+    """Return how many threads read or write the pieces of one part: all cores, or a task's share of them."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return int(os.environ.get("MORAINE_IO_THREADS") or cores)
 
 
 # --------------------------------------------------------------------------------------------------- opening
@@ -62,7 +62,7 @@ def is_group(path: str | Path) -> bool:
     return is_zarr(path) and isinstance(zarr.open(str(path), mode="r"), zarr.Group)
 
 
-def open_array(path: str | Path, *, writable: bool = False) -> zarr.Array:
+def open_array(path: str | Path, *, writable: bool = False) -> zarr.Array[Any]:
     """Open a zarr array of format 2 or 3; read-only unless said otherwise.
 
     Raises
@@ -74,7 +74,7 @@ def open_array(path: str | Path, *, writable: bool = False) -> zarr.Array:
         array = zarr.open_array(str(path), mode="r+" if writable else "r")
     except (FileNotFoundError, zarr.errors.NodeTypeValidationError, zarr.errors.ContainsGroupError) as error:
         raise StoreNotFoundError(_not_an_array(Path(path))) from error
-    except (ValueError, KeyError, json.JSONDecodeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError) as error:  # whatever zarr meets in broken JSON
         msg = f"{path}: its zarr metadata cannot be read: {error}"
         raise StoreNotFoundError(msg) from error
     if not writable:
@@ -130,7 +130,7 @@ def stamp(path: str | Path) -> int:
 # --------------------------------------------------------------------------------------- reading and writing
 
 
-def check_aligned(array: zarr.Array, block: Sequence[slice | None] | None, path: str = "") -> Box:
+def check_aligned(array: zarr.Array[Any], block: Sequence[slice | None] | None, path: str = "") -> Box:
     """Return the bounds of a block of whole chunks.
 
     Raises
@@ -141,7 +141,7 @@ def check_aligned(array: zarr.Array, block: Sequence[slice | None] | None, path:
     box = to_box(block, array.shape)
     unit = array.shards or array.chunks
     if not is_aligned(box, array.shape, unit):
-        msg = f"{path or array.path}: part {_text(box)} is not made of whole chunks {tuple(unit)} of {array.shape}"
+        msg = f"{path or array.store_path}: part {_text(box)} is not made of whole chunks {tuple(unit)} of {array.shape}"
         raise LayoutError(msg)
     return box
 
@@ -152,7 +152,7 @@ def _text(box: Box) -> str:
 
 def _each(work: Any, pieces: Sequence[Box], threads: int | None) -> None:
     """Call `work` for every piece, in threads where that can help; the first error is raised."""
-    threads = min(threads or _io_threads, len(pieces))
+    threads = min(threads or io_threads(), len(pieces))
     if threads <= 1:
         for piece in pieces:
             work(piece)
@@ -163,7 +163,7 @@ def _each(work: Any, pieces: Sequence[Box], threads: int | None) -> None:
 
 
 def parallel_read_zarr(
-    array: zarr.Array, block: Sequence[slice | None] | None = None, *, threads: int | None = None
+    array: zarr.Array[Any], block: Sequence[slice | None] | None = None, *, threads: int | None = None
 ) -> np.ndarray[Any, Any]:
     """Read a part of an array, the pieces that lie in different chunks in threads.
 
@@ -204,7 +204,7 @@ def parallel_read_zarr(
 
 
 def parallel_write_zarr(
-    array: zarr.Array,
+    array: zarr.Array[Any],
     data: np.ndarray[Any, Any],
     block: Sequence[slice | None] | None = None,
     *,
@@ -226,11 +226,12 @@ def parallel_write_zarr(
     Raises
     ------
     LayoutError
-        The part is not made of whole chunks, or `data` has another shape or a dtype that would lose information.
+        The part is not made of whole chunks, or `data` has another shape, or a dtype of a kind that would lose
+        information (complex as real, float as integer).
     DiskFullError
         The file system has no room left.
     """
-    path = str(array.store_path.path) or str(array.store)
+    path = str(array.store_path).removeprefix("file://")
     box = check_aligned(array, block, path)
     if tuple(data.shape) != box_shape(box):
         msg = f"{path}: data of shape {tuple(data.shape)} for part {_text(box)}; expected {box_shape(box)}"
@@ -412,9 +413,11 @@ class Staging:
         return self.folder / "previous"
 
     def prepare(self) -> None:
-        """Make the hidden folder, and undo an exchange that was cut in the middle."""
+        """Make the hidden folder, and undo an exchange and chunks that were cut in the middle."""
         with disk_errors(self.output):
             self.data.parent.mkdir(parents=True, exist_ok=True)
+        for cut in self.data.rglob("*.partial"):  # what zarr calls a chunk before it is whole
+            cut.unlink()
         if self.previous.exists() and not self.output.exists():
             self.previous.rename(self.output)
 
@@ -432,8 +435,10 @@ class Staging:
         remove(self.previous)
 
     def close(self) -> None:
-        """Remove the hidden folder."""
-        shutil.rmtree(self.folder, ignore_errors=True)
+        """Remove the hidden folder but for the lock in it, which ends with whoever holds it."""
+        for entry in self.folder.iterdir() if self.folder.exists() else ():
+            if entry.name != LOCK:
+                remove(entry)
 
 
 def remove(path: Path) -> None:
@@ -456,14 +461,13 @@ def exclusive(path: Path, what: str) -> Iterator[None]:
         Another process holds it.
     """
     with disk_errors(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
         handle = _locked(path, what)
     try:
         os.ftruncate(handle, 0)
         os.write(handle, str(os.getpid()).encode())
         yield
     finally:
-        with suppress(FileNotFoundError):
+        if _is_at(handle, path):
             path.unlink()
         os.close(handle)
 
@@ -471,7 +475,11 @@ def exclusive(path: Path, what: str) -> Iterator[None]:
 def _locked(path: Path, what: str) -> int:
     """Return a handle that holds the lock of the file that is at `path` now."""
     while True:
-        handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+        except FileNotFoundError:
+            continue  # the holder before us has just removed the folder
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
@@ -480,10 +488,17 @@ def _locked(path: Path, what: str) -> int:
             msg = f"{what} is in use by another moraine (process {holder}); wait until it has ended"
             raise BusyError(msg) from error
         # the holder before us may have removed the file after we opened it: then we locked a file nobody sees
-        with suppress(FileNotFoundError):
-            if os.fstat(handle).st_ino == path.stat().st_ino:
-                return handle
+        if _is_at(handle, path):
+            return handle
         os.close(handle)
+
+
+def _is_at(handle: int, path: Path) -> bool:
+    """Tell whether an open file is the one that lies at a path now."""
+    try:
+        return os.path.samestat(os.fstat(handle), path.stat())
+    except FileNotFoundError:
+        return False
 
 
 def free_bytes(path: Path) -> int:

@@ -2,8 +2,8 @@
 
     python tools/reference.py
 
-A page says nothing by itself: synopsis, arrays and options are the declaration's, the prose is its docstring, the memory
-is that of the plans which the command's example makes, and the failures are the sentences in its source.
+A page says nothing by itself: synopsis, arrays and options are the declaration's, the prose is its docstring, the
+memory is that of the plans which the command's example makes, and the failures are the sentences in its source.
 """
 
 from __future__ import annotations
@@ -92,8 +92,8 @@ def page(command: Command) -> str:
         *memory_part(command),
         "## How it fails",
         "\n".join(f"- {sentence}" for sentence in failures(command)),
-        "Shapes, dtypes and lengths that do not fit the table above are reported before any work, all of them together. "
-        "[How commands fail](README.md#how-commands-fail) has the exit codes.",
+        "Shapes, dtypes and lengths that do not fit the table above are reported before any work, all together. [How commands "
+        "fail](README.md#how-commands-fail) has the exit codes.",
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
 
@@ -196,18 +196,18 @@ def memory_part(command: Command) -> list[str]:
         arguments, plans = example_plans(command, Path(folder))
         arrays = ", ".join(sorted(set(example_inputs(command, arguments))))
     shared = sorted({name for plan in plans for name in plan.shared})
-    rows = [
-        (plan.desc or command.name, str(len(plan.tasks)), *map(str, shares(max(plan.tasks, key=lambda task: task.nbytes))))
-        for plan in plans
-        if plan.tasks
-    ]
+    rows = []
+    for plan in plans:
+        largest = max(plan.tasks, key=lambda task: task.nbytes, default=None)
+        if largest is not None:
+            rows.append((plan.desc or command.name, str(len(plan.tasks)), *map(str, shares(largest))))
     sentence = (
         f"Projected bytes of the largest task of each plan, for the small example that the tests run ({arrays}); "
         "`--dry-run` says them for your data. *Stored chunk* is what reading or writing has decoded besides, "
-        "*kernel* what the kernel allocates; the last column is the sum for each element of the block."
+        "*kernel* what the kernel allocates; *block* is the number of elements that the task works on."
     )
     besides = ", ".join(f"`{name}`" for name in shared)
-    header = ("plan", "tasks", "inputs", "results", "stored chunk", "kernel", "sum", "per element")
+    header = ("plan", "tasks", "inputs", "results", "stored chunk", "kernel", "sum", "block")
     return [
         "## Memory of a task",
         sentence,
@@ -226,17 +226,15 @@ def example_inputs(command: Command, arguments: dict[str, Any]) -> Iterator[str]
                 yield f"`{name}` {array.shape} in chunks {array.chunks}"
 
 
-def shares(task: ChunkTask) -> tuple[int | str, ...]:
-    """Return of what the projected memory of a task consists, its sum, and that for an element of its block."""
+def shares(task: ChunkTask) -> tuple[int, ...]:
+    """Return of what the projected memory of a task consists, its sum, and the number of elements of its block."""
     results = sum(chunk.nbytes for chunk in task.outputs)
     coding = task.nbytes - task.input_bytes - results - task.scratch_bytes
-    elements = block_elements(task)
-    each = f"{task.nbytes / elements:.0f}" if elements else ""
-    return task.input_bytes, results, coding, task.scratch_bytes, task.nbytes, each
+    return task.input_bytes, results, coding, task.scratch_bytes, task.nbytes, block_elements(task)
 
 
 def block_elements(task: ChunkTask) -> int:
-    """Return the number of elements of the block that a task works on: its first output, else (a plane of) its input."""
+    """Return the number of elements of a task's block: its first output, else its first input or a plane of it."""
     if task.outputs:
         return prod(stop - start for start, stop in task.outputs[0].box)
     for item in task.inputs:
@@ -336,7 +334,7 @@ def value_name(hint: Any) -> str:
 
 def index(commands: Sequence[Command]) -> str:
     """Return the index of all pages, and what is common to all commands."""
-    parts = ["# Command reference", NOTE + "\nOne page for each command; `moraine COMMAND --help` says the same in short."]
+    parts = ["# Command reference", NOTE + "\nOne page for each command; `moraine COMMAND --help` says it in short."]
     ordered = sorted(commands, key=lambda command: (command.family, command.name))
     for family, members in itertools.groupby(ordered, key=lambda command: command.family):
         rows = [(f"[{c.name}]({c.name}.md)", c.summary) for c in members]
@@ -350,9 +348,9 @@ def index(commands: Sequence[Command]) -> str:
         "Anywhere on the line:",
         table(("option", "meaning"), [(f"`{name}`", text) for name, text in GLOBAL_HELP]),
         "## How commands fail",
-        "What can be known from arguments and metadata is checked before any work, and all problems are reported together, each "
-        "with parameter, path, what was found and what was expected. Outputs appear whole or not at all; the same call "
-        "continues where a run was cut off.",
+        "What can be known from arguments and metadata is checked before any work, and all problems are reported "
+        "together, each with parameter, path, what was found and what was expected. Outputs appear whole or not at all; "
+        "the same call continues where a run was cut off.",
         table(
             ("exit code", "meaning"),
             (

@@ -38,11 +38,11 @@ def scene(shape: tuple[int, int], rng: np.random.Generator) -> tuple[Floats, Flo
     line, sample = np.meshgrid(*(np.linspace(0, 1, n) for n in shape), indexing="ij")
     hills = smooth_field(shape, 3.0, rng)
     amplitude = np.exp(0.35 * hills)
-    coherence = np.full(shape, 0.55) + 0.1 * np.tanh(hills)
+    coherence = np.full(shape, 0.7) + 0.1 * np.tanh(hills)
     town = np.hypot((line - 0.45) / 0.30, (sample - 0.40) / 0.25) < 1 + 0.15 * smooth_field(shape, 3.5, rng)
     streets = ((np.arange(shape[0])[:, None] % 24) < 2) | ((np.arange(shape[1])[None, :] % 32) < 2)
     amplitude[town] *= 1.6
-    coherence[town] = 0.8
+    coherence[town] = 0.92
     amplitude[town & streets] *= 0.4
     is_ps = (rng.random(shape) < np.where(town & ~streets, 0.12, 0.004)).astype(float)
     lake = (sample - 0.85) ** 2 / 0.012 + (line - 0.65) ** 2 / 0.08 < 1 + 0.1 * smooth_field(shape, 3.5, rng)
@@ -59,7 +59,7 @@ def make_stack(shape: tuple[int, int], n_images: int, seed: int) -> np.ndarray[A
     rng = np.random.default_rng(seed)
     amplitude, coherence, is_ps = scene(shape, rng)
     line, sample = np.meshgrid(*(np.linspace(-1, 1, n) for n in shape), indexing="ij")
-    bowl = 0.045 * np.exp(-((line + 0.1) ** 2 + (sample + 0.15) ** 2) / 0.12)  # meters at the last date
+    bowl = 0.18 * np.exp(-((line + 0.1) ** 2 + (sample + 0.15) ** 2) / 0.12)  # meters at the last date
     brightness = 3.0 * np.exp(0.3 * rng.normal(size=shape))
     own_phase = rng.uniform(-np.pi, np.pi, size=shape)
 

@@ -123,45 +123,12 @@ def quicklook(
     dates: Annotated[str | None, typer.Option(help="meta.toml with the dates of the images")] = None,
 ) -> Result:
     """Draw a picture of a pyramid."""
-    from moraine_core.arguments import INTEGERS, convert, fixed_numbers
+    from moraine_core.quicklook import draw, quicklook_options
 
-    options: dict[str, Any] = {"show": show, "index": (), "width": width, "extent": None, "dates": None}
-    if index:
-        options["index"] = convert("quicklook", "index", INTEGERS, index)
-    if extent:
-        options["extent"] = convert("quicklook", "extent", fixed_numbers(4), extent)
-    if dates:
-        options["dates"] = read_dates(dates)
-    if not Path(pyramid).exists():
-        msg = f"quicklook: {pyramid} does not exist; expected a pyramid"
-        raise StoreNotFoundError(msg)
+    given = {"show": show, "index": index, "width": width, "extent": extent, "dates": dates}
     png = Path(output or f"{pyramid.rstrip('/')}.png")
-    drawn = host.hook.moraine_quicklook(pyramid=Path(pyramid), png=png, options=options)
-    if drawn is None:
-        msg = "quicklook: nothing installed draws pictures; they come with moraine-view: pip install moraine-view"
-        raise UsageError(msg)
+    drawn = draw(host, pyramid, png, quicklook_options("quicklook", given))
     return Result(f"{drawn}", {"png": str(drawn)})
-
-
-def read_dates(path: str) -> list[str]:
-    """Return the dates of a ``meta.toml``.
-
-    Raises
-    ------
-    UsageError
-        It cannot be read or has no list of dates.
-    """
-    import tomllib
-
-    try:
-        dates = tomllib.loads(Path(path).read_text(encoding="utf-8")).get("dates")
-    except (OSError, tomllib.TOMLDecodeError) as error:
-        msg = f"{path} cannot be read as TOML: {error}"
-        raise UsageError(msg) from error
-    if not isinstance(dates, list):
-        msg = f"{path} has no list of dates"
-        raise UsageError(msg)
-    return [str(date) for date in dates]
 
 
 def run(

@@ -79,10 +79,10 @@ class Executor:
 
     def __init__(
         self,
-        cuda: bool = False,  # noqa: FBT001, FBT002 - the contract's signature
+        cuda: bool = False,
         n_workers: int | None = None,
         threads_per_worker: int | None = None,
-        processes: bool | None = None,  # noqa: FBT001 - the contract's signature
+        processes: bool | None = None,
         *,
         gpus: Sequence[str] = (),
         max_memory: int | None = None,
@@ -93,7 +93,8 @@ class Executor:
     ) -> None:
         exit_if_unguarded()
         if unknown:
-            msg = f"unknown worker arguments: {', '.join(unknown)}; known are {', '.join(f.name for f in fields(Workers))}"
+            known = ", ".join(f.name for f in fields(Workers))
+            msg = f"unknown worker arguments: {', '.join(unknown)}; known are {known}"
             raise UsageError(msg)
         for name, count in (("n_workers", n_workers), ("threads_per_worker", threads_per_worker)):
             if count is not None and count < 1:
@@ -191,7 +192,7 @@ class Executor:
         self,
         fn: Callable[..., Any] | str,
         tasks: Iterable[tuple[Sequence[Any], Sequence[Chunk]]],
-        cuda: bool | None = None,  # noqa: FBT001 - the contract's signature
+        cuda: bool | None = None,
         desc: str = "",
         **kwargs: Any,
     ) -> list[Any]:
@@ -444,10 +445,10 @@ class _Run:
         """Be neither silent for long, nor beyond the memory limit."""
         self._progress.heartbeat()
         if self._error is None and (used := self._executor.over_limit()):
-            running = ", ".join(map(str, sorted(self._out))) or "the last"
+            running = ", ".join(map(str, sorted(self._out))) or "none"
             self._error = MemoryBudgetError(
-                f"{self._desc}: the run used {gib(used)}, more than it may, with tasks {running} of {len(self._calls)}; "
-                "choose smaller blocks, fewer workers, or raise --max-memory"
+                f"{self._desc}: the run used {gib(used)}, more than it may; tasks under way: {running} "
+                f"of {len(self._calls)}; choose smaller blocks, fewer workers, or raise --max-memory"
             )
             # before the system ends something else; threads cannot be ended, their tasks are waited for
             self._executor.backend.stop(now=True)

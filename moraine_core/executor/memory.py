@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+from math import ceil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,7 +23,7 @@ SAMPLE_SECONDS = 0.1
 def usable_cores() -> int:
     """Return the cores this process may use: its affinity, and the CPU quota of its cgroup."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return max(1, min([cores, *(int(-(-quota // 1)) for quota in _cpu_quotas())]))
+    return max(1, min([cores, *(ceil(quota) for quota in _cpu_quotas())]))
 
 
 def get_mem_avail(root: Path = Path("/sys/fs/cgroup"), process: Path = Path("/proc/self/cgroup")) -> int:

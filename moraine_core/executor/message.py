@@ -28,8 +28,8 @@ def pack(task: Any) -> bytes:
         raise UsageError(msg) from error
     if len(message) > MESSAGE_LIMIT:
         msg = (
-            f"task {str(task)[:200]} is {len(message) // 1024} KiB, at most {MESSAGE_LIMIT // 1024} travel to a worker; "
-            "hand large objects over with put(), or store them as zarr"
+            f"task {str(task)[:200]} is {len(message) // 1024} KiB, at most {MESSAGE_LIMIT // 1024} KiB travel "
+            "to a worker; hand large objects over with put(), or store them as zarr"
         )
         raise UsageError(msg)
     return message
@@ -57,13 +57,13 @@ class Outcome:
         """Return the outcome as bytes; a result that cannot be pickled becomes an error that says so."""
         try:
             return pickle.dumps((self.kind, self.value, self.traceback), protocol=5)
-        except Exception as error:  # noqa: BLE001 - pickling runs anybody's code
+        except Exception as error:
             return raised(TaskError(type(error).__name__, f"the task's result cannot be pickled: {error}")).pack()
 
     @staticmethod
     def unpack(answer: bytes) -> Outcome:
         """Return the outcome that `pack` wrote."""
-        return Outcome(*pickle.loads(answer))  # noqa: S301 - from our own worker
+        return Outcome(*pickle.loads(answer))
 
 
 def raised(error: BaseException) -> Outcome:
@@ -73,7 +73,7 @@ def raised(error: BaseException) -> Outcome:
     """
     text = "".join(traceback.format_exception(error))
     try:
-        same = isinstance(error, Exception) and type(pickle.loads(pickle.dumps(error, protocol=5))) is type(error)  # noqa: S301
-    except Exception:  # noqa: BLE001 - pickling runs anybody's code
+        same = isinstance(error, Exception) and type(pickle.loads(pickle.dumps(error, protocol=5))) is type(error)
+    except Exception:
         same = False
     return Outcome("raised", error if same else TaskError(type(error).__name__, str(error), text), text)

@@ -91,7 +91,7 @@ class Shelf:
         key = f"{self._name}.{self._generation}:{number}"
         head, views = _dump(obj)
         if parent is None:
-            _objects[key] = pickle.loads(head, buffers=[view.toreadonly() for view in views])  # noqa: S301 - our own bytes
+            _objects[key] = pickle.loads(head, buffers=[view.toreadonly() for view in views])
             self._keys.append(key)
             return Handle(key, "")
         if self._folder is None:
@@ -174,4 +174,4 @@ def read(path: Path) -> Any:
         position += -position % _ALIGN
         views.append(content[position : position + size])
         position += size
-    return pickle.loads(head, buffers=views)  # noqa: S301 - written by our own parent
+    return pickle.loads(head, buffers=views)

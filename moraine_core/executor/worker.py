@@ -15,11 +15,13 @@ import queue
 import signal
 import threading
 from dataclasses import dataclass
-from multiprocessing.connection import Connection
 from multiprocessing.process import current_process, parent_process
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any
 
 from moraine_core.executor.message import Outcome, raised
+
+if TYPE_CHECKING:
+    from multiprocessing.connection import Connection
 
 SERIAL_LIBRARIES = dict.fromkeys(
     (
@@ -78,11 +80,11 @@ class Settings:
 def run_packed(message: bytes) -> bytes:
     """Run a packed task from beginning to end in this thread; return its packed outcome."""
     try:
-        task = pickle.loads(message)  # noqa: S301 - from our own parent
+        task = pickle.loads(message)
         task.load()
         task.compute()
         outcome = Outcome("ok", task.store())
-    except BaseException as error:  # noqa: BLE001 - whatever a task raises is its outcome
+    except BaseException as error:
         outcome = raised(error)
     return outcome.pack()
 
@@ -106,7 +108,7 @@ def main(connection: Connection, settings: Settings) -> None:
             ready: dict[str, Any] = bind_gpu()
         else:
             ready = {}
-    except BaseException as error:  # noqa: BLE001 - told to the parent
+    except BaseException as error:
         connection.send_bytes(raised(error).pack())
         return
     connection.send_bytes(Outcome("ok", ready).pack())
@@ -119,7 +121,7 @@ def _end_with_parent() -> None:
     if parent is None or not hasattr(os, "O_ASYNC"):
         return  # the receiver notices it as well, as soon as it can run
     # the parent holds the other end of this pipe; when it closes, SIGIO comes, which nobody handles
-    pipe = cast("int", parent.sentinel)
+    pipe = parent.sentinel
     fcntl.fcntl(pipe, fcntl.F_SETOWN, os.getpid())
     fcntl.fcntl(pipe, fcntl.F_SETFL, fcntl.fcntl(pipe, fcntl.F_GETFL) | os.O_ASYNC)
 
@@ -180,10 +182,10 @@ class _Worker:
             ahead = self._hold(+1) > self._settings.threads
             task: Any = None
             try:
-                task = pickle.loads(memoryview(message)[8:])  # noqa: S301 - from our own parent
+                task = pickle.loads(memoryview(message)[8:])
                 if ahead:
                     task.load()
-            except BaseException as error:  # noqa: BLE001 - the task's outcome
+            except BaseException as error:
                 self._hold(-1)
                 self._answer(number, raised(error))
             else:
@@ -198,7 +200,7 @@ class _Worker:
                 if not loaded:
                     task.load()
                 task.compute()
-            except BaseException as error:  # noqa: BLE001 - the task's outcome
+            except BaseException as error:
                 self._answer(number, raised(error))
             else:
                 if self._settings.write_behind:
@@ -223,7 +225,7 @@ class _Worker:
     def _store(self, number: int, task: Any) -> None:
         try:
             outcome = Outcome("ok", task.store())
-        except BaseException as error:  # noqa: BLE001 - the task's outcome
+        except BaseException as error:
             outcome = raised(error)
         self._answer(number, outcome)
 
@@ -235,8 +237,8 @@ class _Worker:
 def exit_if_unguarded() -> None:
     """End this process, quietly, if it is a worker that is still importing the user's script.
 
-    `multiprocessing` imports the main script in every new process; one that starts an executor at its top level, without
-    ``if __name__ == "__main__":``, would start processes without end. The parent sees the exit code and says so.
+    `multiprocessing` imports the main script in every new process; one that starts an executor at its top level,
+    without ``if __name__ == "__main__":``, would start processes without end. The parent sees the exit code and says so.
     """
     if getattr(current_process(), "_inheriting", False):
         os._exit(UNGUARDED)

@@ -14,6 +14,7 @@ from moraine_core.arguments import convert
 from moraine_core.command import parameters_of
 from moraine_core.errors import UsageError, raise_problems
 from moraine_core.options import WORKER_NAMES, RunOptions, Workers
+from moraine_core.quicklook import quicklook_options
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -55,6 +56,8 @@ class Step:
         Worker options and ``scratch``, as the host takes them.
     quicklook
         Whether pictures of its pyramids are drawn; None leaves it to the pipeline.
+    picture
+        How they are drawn.
     """
 
     name: str
@@ -63,6 +66,7 @@ class Step:
     kw: Mapping[str, Any] = field(default_factory=dict)
     options: Mapping[str, Any] = field(default_factory=dict)
     quicklook: bool | None = None
+    picture: Mapping[str, Any] = field(default_factory=lambda: quicklook_options("", {}))
 
 
 @dataclass(frozen=True)
@@ -254,9 +258,7 @@ class _Reader:
             self._problem(f"{where}: run is missing; expected the name of a command")
         elif not isinstance(command, str):
             self._problem(f"{where}: run is {command!r}; expected the name of a command")
-        quicklook, kw = table.get("quicklook"), table.get("kw", {})
-        if quicklook is not None and not isinstance(quicklook, bool):
-            self._problem(f"{where}: quicklook is {quicklook!r}; expected true or false")
+        kw = table.get("kw", {})
         if not isinstance(kw, dict):
             self._problem(f"{where}: kw is {kw!r}; expected a table [step.kw]")
             kw = {}
@@ -267,8 +269,21 @@ class _Reader:
             args=args,
             kw=self._filled(where, kw),
             options=options,
-            quicklook=quicklook,
+            **self._quicklook(where, table.get("quicklook")),
         )
+
+    def _quicklook(self, where: str, value: Any) -> dict[str, Any]:
+        """Return whether, and how, a step's pyramids are drawn: true, false, or a table of options."""
+        if value is None or isinstance(value, bool):
+            return {"quicklook": value}
+        if not isinstance(value, dict):
+            self._problem(f"{where}: quicklook is {value!r}; expected true, false or a table of options")
+            return {}
+        try:
+            return {"quicklook": True, "picture": quicklook_options(f"{where}: quicklook", self._filled(where, value))}
+        except UsageError as error:
+            self._problem(str(error))
+            return {}
 
     def _split(self, where: str, table: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
         """Return arguments with variables put in, and the host's options among them as the host takes them."""

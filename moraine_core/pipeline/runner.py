@@ -18,24 +18,18 @@ from moraine_core.pipeline.job import Job, make_jobs
 from moraine_core.pipeline.log import step_log
 from moraine_core.pipeline.plan import Action, decide, make_plan, select
 from moraine_core.pipeline.state import Record, State, this_process
+from moraine_core.quicklook import draw, is_pyramid
 from moraine_core.run import ExecutorPool, check_command, run_command
 from moraine_core.summary import describe, summarize
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from moraine_core.pipeline.file import Pipeline
     from moraine_core.plan import Array
     from moraine_core.plugins import PluginHost
 
 log = logging.getLogger("moraine")
-
-PYRAMID = "moraine_pyramid"
-"""Attribute of the finest level of a pyramid."""
-
-QUICKLOOK: dict[str, Any] = {"show": None, "index": (), "width": 1000, "extent": None, "dates": None}
-"""How pictures are drawn: what suits the data, and all of it."""
-
 
 @dataclass
 class RunResult:
@@ -270,21 +264,14 @@ class _Steps:
             try:
                 if is_pyramid(output):
                     png = self._state.quicklook(job.name, output)
-                    draw: Callable[..., Path | None] = self._host.hook.moraine_quicklook
-                    if draw(pyramid=Path(output), png=png, options=dict(QUICKLOOK)) is not None:
-                        drawn.append(self._relative(png))
+                    draw(self._host, output, png, job.step.picture)
+                    drawn.append(self._relative(png))
             except Exception as error:  # noqa: BLE001 - a picture is a courtesy
                 log.warning("no quicklook of %s: %s: %s", output, type(error).__name__, error)
         return drawn
 
     def _relative(self, path: Path) -> str:
         return os.path.relpath(path, self._pipeline.workdir)
-
-
-def is_pyramid(path: str) -> bool:
-    """Tell whether a path is a finished pyramid."""
-    level0 = Path(path, "0.zarr")
-    return store.is_zarr(level0) and PYRAMID in store.open_array(level0).attrs
 
 
 def _now() -> str:

@@ -103,38 +103,38 @@ def _tasks(kernel: str, source: Array, out: Layout, block: tuple[int, ...], **kw
 
 Source = Annotated[Array, Input("numbers", shape="(nlines, width)", dtype="float32")]
 Result = Annotated[str, Output("numbers", shape="(nlines, width)", dtype="float32", unit="m")]
-Chunks = Annotated[Blocks2D, "lines and pixels of a block (pixels)"]
+Chunks = Annotated[Blocks2D | None, "lines and pixels of a block; those of the input by default (pixels)"]
 
 
 @command("double", family="test")
 def double(source: Source, result: Result, factor: Annotated[float, "what to multiply with (unitless)"] = 2.0,
-           chunks: Chunks = (4, 4)) -> Plan:
+           chunks: Chunks = None) -> Plan:
     """Multiply numbers."""
     if factor == 0:
         msg = "factor is 0; expected anything else"
         raise ValueError(msg)
-    out = Layout(result, source.shape, "float32", chunks)
+    out = Layout(result, source.shape, "float32", chunks or source.chunks)
     return Plan([out], _tasks("twice", source, out, out.chunks, factor=factor))
 
 
 @command("center", family="test")
-def center(source: Source, result: Result, chunks: Chunks = (4, 4)) -> Generator[Plan, list[Any], None]:
+def center(source: Source, result: Result, chunks: Chunks = None) -> Generator[Plan, list[Any], None]:
     """Subtract the mean: a generator whose second plan depends on the results of the first."""
+    out = Layout(result, source.shape, "float32", chunks or source.chunks)
     sums = yield Plan(
-        [], [ChunkTask("run_commands:total", [Chunk(source, b)]) for b in blocks(source.shape, chunks)], desc="sums"
+        [], [ChunkTask("run_commands:total", [Chunk(source, b)]) for b in blocks(out.shape, out.chunks)], desc="sums"
     )
-    out = Layout(result, source.shape, "float32", chunks)
     mean = sum(sums) / (source.shape[0] * source.shape[1])
     yield Plan([out], _tasks("shifted", source, out, out.chunks, shift=mean))
 
 
 @command("split", family="test")
-def split(source: Source, tens: Result, ones: Result, chunks: Chunks = (4, 4)) -> Plan:
+def split(source: Source, tens: Result, ones: Result) -> Plan:
     """Write two outputs."""
-    first, second = (Layout(path, source.shape, "float32", chunks) for path in (tens, ones))
+    first, second = (Layout(path, source.shape, "float32", source.chunks) for path in (tens, ones))
     return Plan([first, second], [
         ChunkTask("run_commands:parts", [Chunk(source, b)], [Chunk(first, b), Chunk(second, b)])
-        for b in blocks(source.shape, chunks)
+        for b in blocks(source.shape, source.chunks)
     ])
 
 

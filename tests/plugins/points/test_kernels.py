@@ -185,6 +185,25 @@ def test_what_is_not_a_hilbert_index_is_refused_with_its_shape_and_dtype(hix: ND
         kernels.pc_gix(hix, (5, 7))
 
 
+def test_either_index_gives_the_grid_index() -> None:
+    gix = square(3)
+    for idx in (gix, gix.astype(np.int64), kernels.pc_hix(gix, (8, 8))):
+        found = kernels.grid_index(idx, (8, 8))
+        assert found.dtype == np.int32
+        np.testing.assert_array_equal(found, gix)
+
+
+@pytest.mark.parametrize("idx", [grid((0, 0), (5, 0)), keys(0, 64), keys(0, 63)])
+def test_a_point_outside_the_raster_is_named_with_its_array(idx: Any) -> None:
+    with pytest.raises(ValueError, match="my_idx: row 1 is"):
+        kernels.grid_index(idx, (5, 7), name="my_idx")
+
+
+def test_a_part_of_a_cloud_names_the_row_in_the_whole() -> None:
+    with pytest.raises(ValueError, match="my_gix: row 103 is"):
+        kernels.pc_hix(grid((0, 0), (4, 6), (0, 0), (9, 9)), (5, 7), name="my_gix", first_row=100)
+
+
 # -- keys and order ----------------------------------------------------------------------------------------------------
 
 

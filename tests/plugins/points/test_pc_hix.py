@@ -10,6 +10,7 @@ import pytest
 from moraine_core import MoraineError, Workers
 from moraine_core.store import open_array
 from moraine_core.testing.data import read_array, write_array
+from moraine_points import kernels
 from moraine_points.pc_hix import pc_hix
 
 if TYPE_CHECKING:
@@ -41,6 +42,14 @@ def test_the_index_depends_on_the_shape_of_the_raster(tmp_path: Path) -> None:
     assert index(tmp_path, gix, (981, 4160)).tolist() == [16778581, 349104, 94085]
     gix = np.array([[2499, 0], [1250, 917]], np.int32)
     assert index(tmp_path, gix, (2500, 1834)).tolist() == [15462415, 2070455]
+
+
+def test_the_last_pixels_of_a_long_scene_have_an_index_of_their_own(tmp_path: Path) -> None:
+    """A36: no overflow beyond 32767 lines."""
+    gix = np.stack(np.divmod(np.arange(399_700, 400_000), 10), axis=1).astype(np.int32)
+    hix = index(tmp_path, gix, (40_000, 10), block=70)
+    assert len(set(hix.tolist())) == 300
+    np.testing.assert_array_equal(kernels.pc_gix(hix, (40_000, 10)), gix)
 
 
 def test_chunks_are_those_of_the_points_unless_asked_for(tmp_path: Path) -> None:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import cmath
 import math
 import pickle
+import re
 import subprocess
 import sys
+import tracemalloc
 import warnings
 from typing import TYPE_CHECKING, Any
 
@@ -178,6 +180,44 @@ def test_inputs_are_left_as_they_were() -> None:
     x = singles(-1, 2)
     evaluate("abs(x) + where(x > 0, x, 0) ** 2", x=x)
     assert x.tolist() == [-1, 2]
+
+
+# -- what is known without data ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("text", ["x", "x > 2", "where(x > 0, x, nan)", "angle(complex(x, y))", "x / y + 1", "x & 1"])
+@pytest.mark.parametrize("dtypes", [("f4", "f4"), ("f4", "f8"), ("i2", "i4"), ("?", "u1")])
+def test_the_dtype_is_known_without_data(text: str, dtypes: tuple[str, str]) -> None:
+    arrays = {name: np.ones(3, dtype) for name, dtype in zip("xy", dtypes, strict=True)}
+    try:
+        expected = Expression(text).evaluate(arrays).dtype.name
+    except ValueError as error:
+        with pytest.raises(ValueError, match=re.escape(str(error))):
+            Expression(text).probe({name: array.dtype.name for name, array in arrays.items()})
+    else:
+        assert Expression(text).probe({name: array.dtype.name for name, array in arrays.items()})[0] == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["x", "x + 1", "(x + y) * (x - y) / (x * x + y * y)", "where(x > y, exp(x), abs(angle(complex(x, y))))",
+     "(x > 0) + (y > 0) + (x > y)", "where(x > 0, 1.0, nan)"],
+)  # fmt: skip
+@pytest.mark.parametrize("dtype", ["f4", "f8", "u1"])
+def test_evaluating_takes_no_more_memory_than_foretold(text: str, dtype: str) -> None:
+    n_pixels = 100_000
+    arrays = {name: np.ones(n_pixels, dtype) for name in "xy"}
+    expression = Expression(text)
+    foretold = expression.probe({name: array.dtype.name for name, array in arrays.items()})[1]
+    expression.evaluate(arrays)
+    tracemalloc.start()
+    try:
+        expression.evaluate(arrays)
+        used = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert used <= foretold * n_pixels + 100_000  # numpy's buffers and the interpreter's objects
+    assert foretold <= 64
 
 
 # -- names -------------------------------------------------------------------------------------------------------------
