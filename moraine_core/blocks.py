@@ -144,9 +144,8 @@ def is_aligned(box: Box, shape: Sequence[int], chunks: Sequence[int]) -> bool:
 
 def chunks_of(box: Box, chunks: Sequence[int]) -> Iterator[Shape]:
     """Yield the grid indices of all chunks that a box touches, in row-major order."""
-    yield from product(
-        *(range(start // c, ceil(stop / c)) if stop > start else () for (start, stop), c in zip(box, chunks, strict=True))
-    )
+    axes = zip(box, chunks, strict=True)
+    yield from product(*(range(start // c, -(-stop // c)) if stop > start else () for (start, stop), c in axes))
 
 
 def split(box: Box, chunks: Sequence[int]) -> Iterator[Box]:

@@ -12,7 +12,7 @@ CACHE_VARIABLES = {"NUMBA_CACHE_DIR": "numba", "CUPY_CACHE_DIR": "cupy", "MPLCON
 def cache_dir() -> Path:
     """Return the folder of all caches: ``MORAINE_CACHE_DIR``, else the user's cache folder, else a temporary one."""
     chosen = os.environ.get("MORAINE_CACHE_DIR")
-    home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")  # noqa: PTH111 - does not fail without a home
     folder = Path(chosen) if chosen else Path(home) / "moraine"
     return folder if _writable(folder) else Path(tempfile.gettempdir()) / f"moraine-{os.getuid()}"
 

@@ -91,12 +91,17 @@ def visible_gpus(
         msg = f"no GPU: CUDA_VISIBLE_DEVICES is {listed!r}, which hides all {len(driver)}"
         raise DeviceError(msg)
     visible_uuids = [_uuid(entry, driver, "CUDA_VISIBLE_DEVICES") for entry in visible]
-    chosen = _entries(",".join(wanted).split(",")) or visible
-    for entry in chosen:
-        if _uuid(entry, driver, "--gpus") not in visible_uuids:
+    chosen = {}
+    for entry in _entries(",".join(wanted).split(",")) or visible:
+        uuid = _uuid(entry, driver, "--gpus")
+        if uuid not in visible_uuids:
             msg = f"--gpus names {entry}, which CUDA_VISIBLE_DEVICES={listed} hides"
             raise DeviceError(msg)
-    return chosen
+        if uuid in chosen:
+            msg = f"GPU {entry} is named twice; each worker needs one of its own"
+            raise DeviceError(msg)
+        chosen[uuid] = entry
+    return list(chosen.values())
 
 
 def _entries(words: Sequence[str]) -> list[str]:
@@ -141,7 +146,7 @@ def bind_gpu() -> dict[str, Any]:
         cupy.ones(1).sum().item()
         free, total = cupy.cuda.runtime.memGetInfo()
         name = cupy.cuda.runtime.getDeviceProperties(0)["name"].decode()
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - cupy and CUDA have many
         msg = f"{where} cannot be used: {error}"
         raise DeviceError(msg) from None
     return {"gpu": name, "free_bytes": free, "total_bytes": total}

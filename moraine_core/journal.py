@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
+import os
 from typing import TYPE_CHECKING, Any
 
 from moraine_core.errors import MoraineError
@@ -11,7 +13,7 @@ from moraine_core.store import disk_errors
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from io import TextIOWrapper
+    from io import FileIO
     from pathlib import Path
 
     from moraine_core.plan import Plan
@@ -73,7 +75,7 @@ class Journal:
         self._results: dict[tuple[int, int], Any] = {}
         self.published: set[str] = set()
         self._whole = 0
-        self._file: TextIOWrapper | None = None
+        self._file: FileIO | None = None
 
     def load(self) -> bool:
         """Read what an interrupted run has left; return whether it was the same call."""
@@ -106,8 +108,10 @@ class Journal:
         if fresh:
             self._plans, self._results, self.published, self._whole = [], {}, set(), 0
         with disk_errors(self._path):
-            self._file = self._path.open("a", encoding="utf-8")
-            self._file.truncate(self._whole)
+            # unbuffered: what a full disk has refused must not be written, and refused, once more when it is closed
+            self._file = self._path.open("ab", buffering=0)
+            if self._whole < os.fstat(self._file.fileno()).st_size:
+                self._file.truncate(self._whole)
             if fresh:
                 self._write({"call": self._fingerprint})
 
@@ -145,9 +149,10 @@ class Journal:
         if self._file is None:
             msg = "the journal is not open"
             raise RuntimeError(msg)
+        line = f"{_dumps(entry)}\n".encode()
         with disk_errors(self._path):
-            self._file.write(_dumps(entry) + "\n")
-            self._file.flush()
+            if self._file.write(line) < len(line):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     def close(self) -> None:
         """Close the file."""

@@ -79,8 +79,8 @@ class Layout:
     Attributes
     ----------
     path
-        The declared output's path, a path inside it where the output is a directory, or ``scratch:NAME`` for a temporary
-        array of this run, gone when the run is over.
+        The declared output's path, a path inside it where the output is a directory, or ``scratch:NAME`` for a
+        temporary array of this run, gone when the run is over.
     shape, dtype, chunks
         What will be stored; ``-1`` in `chunks` is a whole axis.
     fill

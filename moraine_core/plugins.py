@@ -257,6 +257,10 @@ class PluginHost:
         self._load_hooks()
         return self._manager.hook
 
+    def register(self, plugin: Any) -> None:
+        """Let an object with hooks take part, beside the plugins that are installed: an observer of a program's own."""
+        self._manager.register(plugin)
+
     def notify(self, hook: str, **facts: Any) -> None:
         """Tell all plugins that implement a hook; one that fails is warned of, and neither run nor others suffer."""
         for implementation in getattr(self.hook, hook).get_hookimpls():

@@ -141,7 +141,8 @@ def check_aligned(array: zarr.Array[Any], block: Sequence[slice | None] | None, 
     box = to_box(block, array.shape)
     unit = array.shards or array.chunks
     if not is_aligned(box, array.shape, unit):
-        msg = f"{path or array.store_path}: part {_text(box)} is not made of whole chunks {tuple(unit)} of {array.shape}"
+        where = path or array.store_path
+        msg = f"{where}: part {_text(box)} is not made of whole chunks {tuple(unit)} of {array.shape}"
         raise LayoutError(msg)
     return box
 

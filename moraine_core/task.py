@@ -135,7 +135,7 @@ class ChunkCall:
         return str(self.task)
 
 
-def _chunk_call(task: ChunkTask, cuda: bool, shared: Mapping[str, Any]) -> ChunkCall:
+def _chunk_call(task: ChunkTask, cuda: bool, shared: Mapping[str, Any]) -> ChunkCall:  # noqa: FBT001 - pickle's door
     return ChunkCall(task, cuda=cuda, shared=shared)
 
 
@@ -157,7 +157,7 @@ def chunk_task(
     fn: Callable[..., Any] | str,
     inputs: Sequence[Any],
     outputs: Sequence[Chunk],
-    cuda: bool = False,
+    cuda: bool = False,  # noqa: FBT001, FBT002 - the contract's signature
     kwargs: Mapping[str, Any] | None = None,
 ) -> Any:
     """Read the `Chunk` inputs, call `fn`, write its results to the `Chunk` outputs; return what it returned besides.

@@ -21,7 +21,7 @@ from pathlib import Path
 from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Any, Union, get_args, get_origin, get_type_hints
 
-from moraine_core import Chunk, Command, Stream, UsageError
+from moraine_core import Chunk, Command, Stream, UsageError, hookimpl
 from moraine_core.cli import builtins
 from moraine_core.cli.group import HOST_PARAMETERS, make_app
 from moraine_core.cli.output import GLOBAL_HELP
@@ -30,6 +30,7 @@ from moraine_core.plugins import BUILTINS, PluginHost
 from moraine_core.run import run_command
 from moraine_core.store import describe, is_zarr
 from moraine_core.testing import running
+from moraine_core.testing.interrupt import observed_by
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -92,8 +93,8 @@ def page(command: Command) -> str:
         *memory_part(command),
         "## How it fails",
         "\n".join(f"- {sentence}" for sentence in failures(command)),
-        "Shapes, dtypes and lengths that do not fit the table above are reported before any work, all together. [How commands "
-        "fail](README.md#how-commands-fail) has the exit codes.",
+        "Shapes, dtypes and lengths that do not fit the table above are reported before any work, all together. "
+        "[How commands fail](README.md#how-commands-fail) has the exit codes.",
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
 
@@ -168,23 +169,23 @@ def words_of(value: Any) -> str:
 
 
 class PlanCollector:
-    """Stands in for the plugin host of a run, and keeps the plans it is told of."""
+    """Observes a run and keeps its plans."""
 
     def __init__(self) -> None:
         self.plans: list[Plan] = []
 
-    def notify(self, hook: str, **facts: Any) -> None:
-        """Keep a plan that is ready."""
-        if hook == "moraine_plan_ready":
-            self.plans.append(facts["plan"])
+    @hookimpl
+    def moraine_plan_ready(self, plan: Plan) -> None:
+        """Keep the plan."""
+        self.plans.append(plan)
 
 
 def example_plans(command: Command, folder: Path) -> tuple[dict[str, Any], list[Plan]]:
     """Run a command's example in this thread; return its arguments and the plans it made."""
     arguments = running.example(command, folder)
-    collector: Any = PlanCollector()
+    collector = PlanCollector()
     with Executor(backend=running.SerialBackend()) as executor:
-        run_command(command, arguments, pool=running.GivenPool(executor), host=collector)
+        run_command(command, arguments, pool=running.GivenPool(executor), host=observed_by(collector))
     return arguments, collector.plans
 
 
@@ -273,8 +274,9 @@ def raised_in(function: ast.FunctionDef) -> Iterator[str]:
         for target in node.targets
         if isinstance(target, ast.Name)
     }
-    for node in ast.walk(function):
-        if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call) and node.exc.args:
+    raises = (node for node in ast.walk(function) if isinstance(node, ast.Raise))
+    for node in sorted(raises, key=lambda node: node.lineno):
+        if isinstance(node.exc, ast.Call) and node.exc.args:
             text: ast.expr = node.exc.args[0]
             if isinstance(text, ast.Name):
                 text = texts.get(text.id, text)
@@ -349,8 +351,8 @@ def index(commands: Sequence[Command]) -> str:
         table(("option", "meaning"), [(f"`{name}`", text) for name, text in GLOBAL_HELP]),
         "## How commands fail",
         "What can be known from arguments and metadata is checked before any work, and all problems are reported "
-        "together, each with parameter, path, what was found and what was expected. Outputs appear whole or not at all; "
-        "the same call continues where a run was cut off.",
+        "together, each with parameter, path, what was found and what was expected. Outputs appear whole or not at "
+        "all; the same call continues where a run was cut off.",
         table(
             ("exit code", "meaning"),
             (

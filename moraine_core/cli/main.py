@@ -59,7 +59,10 @@ def _dispatch(words: list[str], host: PluginHost | None) -> Any:
     from moraine_core.plugins import PluginHost
 
     app = typer.main.get_command(make_app(host or PluginHost()))
-    return app.main(args=words, prog_name="moraine", standalone_mode=False)
+    result = app.main(args=words, prog_name="moraine", standalone_mode=False)
+    if result == EXIT_INTERRUPTED:
+        raise KeyboardInterrupt  # typer has made an exit code of it
+    return result
 
 
 def _exit_code(error: Exception) -> int:

@@ -132,7 +132,7 @@ def logging_to(options: Globals, command: str) -> Iterator[None]:
     log.propagate = False
     try:
         yield
-    except Exception as error:
+    except (Exception, KeyboardInterrupt) as error:
         # standard error gets it as the last line of all, in a short form
         record = log.makeRecord(log.name, logging.ERROR, __file__, 0, f"{type(error).__name__}: {error}", (), None)
         file.handle(record)

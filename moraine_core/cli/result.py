@@ -47,6 +47,8 @@ def to_json(value: Any) -> str:
 def _finite(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return None
+    if hasattr(value, "tolist"):  # numpy's numbers and arrays
+        return _finite(value.tolist())
     if isinstance(value, dict):
         return {str(key): _finite(item) for key, item in value.items()}
     if isinstance(value, list | tuple):

@@ -79,10 +79,10 @@ class Executor:
 
     def __init__(
         self,
-        cuda: bool = False,
+        cuda: bool = False,  # noqa: FBT001, FBT002 - the contract\'s signature
         n_workers: int | None = None,
         threads_per_worker: int | None = None,
-        processes: bool | None = None,
+        processes: bool | None = None,  # noqa: FBT001 - the contract\'s signature
         *,
         gpus: Sequence[str] = (),
         max_memory: int | None = None,
@@ -192,7 +192,7 @@ class Executor:
         self,
         fn: Callable[..., Any] | str,
         tasks: Iterable[tuple[Sequence[Any], Sequence[Chunk]]],
-        cuda: bool | None = None,
+        cuda: bool | None = None,  # noqa: FBT001 - the contract\'s signature
         desc: str = "",
         **kwargs: Any,
     ) -> list[Any]:

@@ -30,7 +30,7 @@ def get_mem_avail(root: Path = Path("/sys/fs/cgroup"), process: Path = Path("/pr
     """Return the memory, in bytes, that this machine and this process's cgroup still allow."""
     import psutil
 
-    free = [psutil.virtual_memory().available]
+    free: list[int] = [psutil.virtual_memory().available]
     for folder in _cgroup_folders(root, process):
         limit = _number(folder / "memory.max") or _number(folder / "memory.limit_in_bytes")
         used = _number(folder / "memory.current") or _number(folder / "memory.usage_in_bytes") or 0

@@ -136,10 +136,9 @@ class ProcessBackend:
         missing = [n for n in range(len(self._environs)) if n not in self._workers]
         if not missing:
             return
-        fresh = []
+        fresh: list[_Process] = []
         try:
-            for number in missing:
-                fresh.append(_Process(number, self._settings, self._environs[number]))
+            fresh.extend(_Process(number, self._settings, self._environs[number]) for number in missing)
             for process in fresh:
                 process.await_ready()
         except BaseException:

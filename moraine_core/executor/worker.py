@@ -84,7 +84,7 @@ def run_packed(message: bytes) -> bytes:
         task.load()
         task.compute()
         outcome = Outcome("ok", task.store())
-    except BaseException as error:
+    except BaseException as error:  # noqa: BLE001 - whatever a task raises is its outcome
         outcome = raised(error)
     return outcome.pack()
 
@@ -108,7 +108,7 @@ def main(connection: Connection, settings: Settings) -> None:
             ready: dict[str, Any] = bind_gpu()
         else:
             ready = {}
-    except BaseException as error:
+    except BaseException as error:  # noqa: BLE001 - told to the parent
         connection.send_bytes(raised(error).pack())
         return
     connection.send_bytes(Outcome("ok", ready).pack())
@@ -131,7 +131,7 @@ def _keep_pipes() -> None:
     for name in os.listdir("/dev/fd"):
         if int(name) > 2:
             with contextlib.suppress(OSError):  # the one that listed them
-                os.set_inheritable(int(name), False)
+                os.set_inheritable(int(name), False)  # noqa: FBT003 - its own signature
 
 
 class _Worker:
@@ -185,7 +185,7 @@ class _Worker:
                 task = pickle.loads(memoryview(message)[8:])
                 if ahead:
                     task.load()
-            except BaseException as error:
+            except BaseException as error:  # noqa: BLE001 - the task's outcome
                 self._hold(-1)
                 self._answer(number, raised(error))
             else:
@@ -200,7 +200,7 @@ class _Worker:
                 if not loaded:
                     task.load()
                 task.compute()
-            except BaseException as error:
+            except BaseException as error:  # noqa: BLE001 - the task's outcome
                 self._answer(number, raised(error))
             else:
                 if self._settings.write_behind:
@@ -225,7 +225,7 @@ class _Worker:
     def _store(self, number: int, task: Any) -> None:
         try:
             outcome = Outcome("ok", task.store())
-        except BaseException as error:
+        except BaseException as error:  # noqa: BLE001 - the task's outcome
             outcome = raised(error)
         self._answer(number, outcome)
 
@@ -238,7 +238,7 @@ def exit_if_unguarded() -> None:
     """End this process, quietly, if it is a worker that is still importing the user's script.
 
     `multiprocessing` imports the main script in every new process; one that starts an executor at its top level,
-    without ``if __name__ == "__main__":``, would start processes without end. The parent sees the exit code and says so.
+    without ``if __name__ == "__main__":``, would start processes without end. The parent sees the exit code.
     """
     if getattr(current_process(), "_inheriting", False):
         os._exit(UNGUARDED)

@@ -29,7 +29,7 @@ from moraine_core.hookspec import hookimpl
 from moraine_core.options import RunOptions, Workers
 from moraine_core.run import run_command
 from moraine_core.testing import running
-from moraine_core.testing.interrupt import ObservedHost
+from moraine_core.testing.interrupt import observed_by
 from moraine_core.testing.memory import measured_growth
 
 if TYPE_CHECKING:
@@ -126,9 +126,7 @@ class ConformanceSuite:
         folder = [path.parent for path in running.output_paths(command, arguments)]
         before = running.tree_digest(folder)
         with Executor(backend=running.RefusingBackend()) as executor:
-            record = run_command(
-                command, arguments, options=RunOptions(dry_run=True), pool=running.GivenPool(executor)
-            )
+            record = run_command(command, arguments, options=RunOptions(dry_run=True), pool=running.GivenPool(executor))
         assert running.tree_digest(folder) == before
         assert record.outputs
 
@@ -184,7 +182,7 @@ class ConformanceSuite:
         assert killed.returncode == -9, killed.stderr
         assert not any(path.exists() for path in running.output_paths(command, arguments))
         counter = _Counter()
-        run_command(command, json.loads(json.dumps(arguments)), Workers(n_workers=1), host=ObservedHost(counter))  # type: ignore[arg-type]
+        run_command(command, json.loads(json.dumps(arguments)), Workers(n_workers=1), host=observed_by(counter))
         assert 0 < counter.tasks < total
         assert running.differences(expected, running.contents(command, arguments), command.tolerance) == []
         assert not list((tmp_path / "example").glob(".*.moraine"))
@@ -196,7 +194,7 @@ class ConformanceSuite:
         small = running.example(command, tmp_path / "small")
         large = running.example(command, tmp_path / "large", MEMORY_SCALE)
         observer = _Projection()
-        growth = measured_growth(command, small, large, ObservedHost(observer))
+        growth = measured_growth(command, small, large, observed_by(observer))
         assert growth <= observer.nbytes + MEMORY_ALLOWANCE
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from moraine_core.hookspec import hookimpl
 from moraine_core.options import Workers
+from moraine_core.plugins import PluginHost
 from moraine_core.run import run_command
 from moraine_core.task import resolve
 
@@ -30,25 +31,18 @@ class KilledAfter:
             os.kill(os.getpid(), signal.SIGKILL)
 
 
-class ObservedHost:
-    """A plugin host with one observer and nothing else."""
-
-    def __init__(self, observer: Any) -> None:
-        import pluggy
-
-        from moraine_core import hookspec
-
-        manager = pluggy.PluginManager("moraine")
-        manager.add_hookspecs(hookspec)
-        manager.register(observer)
-        self.hook = manager.hook
+def observed_by(observer: Any) -> PluginHost:
+    """Return a plugin host with one observer and nothing else."""
+    host = PluginHost(entry_points=[], blocked=[])
+    host.register(observer)
+    return host
 
 
 def main() -> None:
     """Run the call that standard input describes, until enough tasks are done."""
     call = json.load(sys.stdin)
     command: Any = resolve(call["command"])
-    host: Any = ObservedHost(KilledAfter(call["tasks"]))
+    host = observed_by(KilledAfter(call["tasks"]))
     run_command(command, call["arguments"], Workers(n_workers=1), host=host)
 
 

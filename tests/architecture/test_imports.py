@@ -37,10 +37,11 @@ ROOMS = {
     "call": "blocks command errors executor plan provenance store",
     "run": "call command device errors executor journal options plan provenance store task",
     "summary": "journal provenance store",
+    "quicklook": "arguments errors store",
     "plugins": "catalog command errors hookspec",
     "check": "blocks errors store",
-    "pipeline": "arguments call command device errors executor journal options plugins provenance run store summary",
-    "cli": "arguments command errors executor options plugins provenance run summary",
+    "pipeline": "arguments call command device errors journal options plugins quicklook run store summary",
+    "cli": "arguments command errors executor options plugins provenance quicklook run summary",
     "testing": "command errors executor hookspec options plan plugins run store task",
 }
 """What each room of the core may import: rooms above it in this table only, so that there are no circles."""

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import pipeline_commands
 from pipeline_project import CHAIN, actions, ran, step
 
 from moraine_core import Layout, pipeline, store
@@ -343,6 +344,24 @@ def test_pictures_can_be_left_out_by_the_run_the_step_or_the_pipeline(project, h
     project.write(head + step("p", "pyramid", source="x.zarr", result="pyr", **in_step))
     assert project.run(quicklook=asked).ok
     assert (project.folder / PICTURE).exists() == drawn
+
+
+def test_a_step_says_how_its_pictures_are_drawn(project):
+    """A55: each option reaches whoever draws; what is not given has the default."""
+    (project.folder / "meta.toml").write_text('dates = ["20230106", "20230118"]\n')
+    table = '[step.quicklook]\nshow = "intf_all"\nindex = "${pair}"\ndates = "meta.toml"\nextent = [0, 1.5, 2, 3]\n'
+    project.write("[vars]\npair = '0,3'\n" + step("p", "pyramid", source="x.zarr", result="pyr") + table)
+    pipeline_commands.PICTURES.clear()
+    assert project.run().ok
+    assert pipeline_commands.PICTURES == [
+        {
+            "show": "intf_all",
+            "index": (0, 3),
+            "width": 1000,
+            "extent": (0.0, 1.5, 2.0, 3.0),
+            "dates": ["20230106", "20230118"],
+        }
+    ]
 
 
 def test_a_picture_that_cannot_be_drawn_is_only_warned_of(project, caplog):

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import ast
 import importlib.util
 from pathlib import Path
-from types import ModuleType
+from typing import TYPE_CHECKING
 
 import pytest
 
 from moraine_core import catalog
 from moraine_core.plugins import PluginHost
+
+if TYPE_CHECKING:
+    from types import ModuleType
 
 ROOT = Path(__file__).parents[2]
 
@@ -42,13 +46,11 @@ def test_the_catalog_names_each_installed_command_with_the_distribution_that_bri
 
 
 def test_a_docstring_without_an_example_is_refused(reference: ModuleType):
-    with pytest.raises(ValueError, match="no section Examples in the docstring 'Do it.'"):
+    with pytest.raises(ValueError, match=r"no section Examples in the docstring 'Do it\.'"):
         reference.split_help("Do it.\n\nMore of it.")
 
 
 def test_sentences_of_failures_name_what_is_filled_in(reference: ModuleType):
-    import ast
-
     function = ast.parse(
         'def f(n):\n    if n:\n        raise ValueError(f"n is {n}; expected {n + 1}")\n'
         '    msg = "never"\n    raise KeyError(msg)\n'

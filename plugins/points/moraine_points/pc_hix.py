@@ -13,7 +13,7 @@ def pc_hix(
     gix: Annotated[
         Array, Input("grid index (azimuth, range) of the points", shape="(n_points, 2)", dtype="integer", unit="pixels")
     ],
-    hix: Annotated[str, Output("Hilbert index of the same points, unitless", shape="(n_points)", dtype="int64")],
+    hix: Annotated[str, Output("Hilbert index of the same points", shape="(n_points)", dtype="int64", unit="unitless")],
     shape: Annotated[tuple[int, int], "lines and width of the raster (pixels)"],
     chunks: Annotated[Blocks1D | None, "points a task works on; the block of gix by default (points)"] = None,
 ) -> Plan:

@@ -14,10 +14,22 @@ KEY_BYTES = 8
 @command("pc-sort", family="points", example="moraine_points.examples:pc_sort")
 def pc_sort(
     idx_in: Annotated[
-        Array, Input("gix or hix of the points, in any order", shape=("(n_points, 2)", "(n_points)"), dtype="integer")
+        Array,
+        Input(
+            "gix or hix of the points, in any order",
+            shape=("(n_points, 2)", "(n_points)"),
+            dtype="integer",
+            unit="pixels or unitless",
+        ),
     ],
     idx: Annotated[
-        str, Output("the same index, sorted", shape=("(n_points, 2)", "(n_points)"), dtype=("int32", "int64"))
+        str,
+        Output(
+            "the same index, sorted",
+            shape=("(n_points, 2)", "(n_points)"),
+            dtype=("int32", "int64"),
+            unit="pixels or unitless",
+        ),
     ],
     pc_in: Annotated[tuple[Array, ...] | None, Input("data of the points", shape="(n_points, ...)")] = None,
     pc: Annotated[
@@ -28,7 +40,8 @@ def pc_sort(
     ] = None,
     chunks: Annotated[int | None, "points in a chunk of the outputs; the block of idx_in by default (points)"] = None,
     key: Annotated[
-        str | None, Output("rows of the input in the order of the output, unitless", shape="(n_points)", dtype="int64")
+        str | None,
+        Output("rows of the input in the order of the output", shape="(n_points)", dtype="int64", unit="unitless"),
     ] = None,
 ) -> Plan:
     """Sort a point cloud by its index, and its data with it.

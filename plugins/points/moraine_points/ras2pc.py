@@ -30,7 +30,15 @@ GROUP_BYTES = 48
 
 @command("ras2pc", family="points", example="moraine_points.examples:ras2pc")
 def ras2pc(
-    idx: Annotated[Array, Input("gix or hix of the points", shape=("(n_points, 2)", "(n_points)"), dtype="integer")],
+    idx: Annotated[
+        Array,
+        Input(
+            "gix or hix of the points",
+            shape=("(n_points, 2)", "(n_points)"),
+            dtype="integer",
+            unit="pixels or unitless",
+        ),
+    ],
     ras: Annotated[tuple[Array, ...], Input("rasters, all of one size", shape="(nlines, width, ...)")],
     pc: Annotated[tuple[str, ...], Output("values at the points, one for each raster", shape="(n_points, ...)")],
     chunks: Annotated[Blocks1D | None, "points in a chunk of the outputs; the block of idx by default (points)"] = None,

@@ -28,7 +28,8 @@ def amp_disp(
         Array, Input("SLC stack", shape=("(nlines, width, nimages)", "(n_points, nimages)"), dtype="complex64")
     ],
     adi: Annotated[
-        str, Output("amplitude dispersion index, unitless", shape=("(nlines, width)", "(n_points)"), dtype="float32")
+        str,
+        Output("amplitude dispersion index", shape=("(nlines, width)", "(n_points)"), dtype="float32", unit="unitless"),
     ],
     chunks: Annotated[
         Blocks2D | None, "lines and pixels a task works on; the stack's chunks by default (pixels)"

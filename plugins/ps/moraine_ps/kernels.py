@@ -60,6 +60,11 @@ def amp_disp_stream(
         As in `amp_disp`.
     gain
         Factor of each image's amplitude; None leaves an image as it is. What is missing is decided before.
+
+    Returns
+    -------
+    array
+        Unitless, shape of an image, float32.
     """
     if min_images < 1:
         msg = f"min_images is {min_images}; expected at least 1"
@@ -85,6 +90,11 @@ def amplitude_sums(planes: Iterable[Array]) -> list[tuple[float, int]]:
     ----------
     planes
         Complex images; missing samples as in `amp_disp`.
+
+    Returns
+    -------
+    list
+        Sum, in the unit of the images, and number for each image.
     """
     return [_side(plane).amplitude_sum(plane.ravel()) for plane in planes]
 

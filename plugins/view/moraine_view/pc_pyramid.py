@@ -25,6 +25,8 @@ from moraine_view.statistics import lines_layout, statistics_plans
 
 REAL = ("integer", "float")
 
+COORDINATE_UNIT = "that of ras_resolution"
+
 PAGE_SIZE = 512
 """Points per leaf of the R-tree."""
 
@@ -43,13 +45,21 @@ def pc_pyramid(
     pc: Annotated[Array, Input("point data", shape="(n_points, ...)", dtype=("bool", *REAL, "complex"))],
     out_dir: Annotated[str, Output("pyramid: the points, 0.zarr, 1.zarr, ... and stats.zarr", kind="directory")],
     x: Annotated[
-        Array | None, Input("x of the points, such as web mercator easting", shape="(n_points)", dtype=REAL)
+        Array | None,
+        Input("x of the points, such as web mercator easting", shape="(n_points)", dtype=REAL, unit=COORDINATE_UNIT),
     ] = None,
     y: Annotated[
-        Array | None, Input("y of the points, such as web mercator northing", shape="(n_points)", dtype=REAL)
+        Array | None,
+        Input("y of the points, such as web mercator northing", shape="(n_points)", dtype=REAL, unit=COORDINATE_UNIT),
     ] = None,
     yx: Annotated[
-        Array | None, Input("both in one array, such as a gix, instead of x and y", shape="(n_points, 2)", dtype=REAL)
+        Array | None,
+        Input(
+            "both in one array, such as a gix, instead of x and y",
+            shape="(n_points, 2)",
+            dtype=REAL,
+            unit=COORDINATE_UNIT,
+        ),
     ] = None,
     ras_resolution: Annotated[float, "cell size of level 0 (unit of the coordinates)"] = 20,
     ras_chunks: Annotated[tuple[int, int], "rows and columns of a tile; -1 is the whole axis (cells)"] = (256, 256),

@@ -34,7 +34,7 @@ def ras_pyramid(
 ) -> Generator[Plan, list[Any], None]:
     """Build the pyramid of a raster: coarser and coarser versions for pictures, and exact statistics.
 
-    Level l has a cell for each 2^l x 2^l pixels, down to at least two cells on the shorter side; level 0 is the raster
+    Level l has a cell for each 2^l x 2^l pixels, as long as these fit into the shorter side; level 0 is the raster
     itself. Method decimate keeps the first pixel of a cell. Method mean averages the finite pixels of a cell, nan if
     there is none: right for real values and for phases relative to a reference, wrong for raw SLC pixels.
 

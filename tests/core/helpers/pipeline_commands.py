@@ -103,6 +103,10 @@ def note(
         Path(result).write_text(str(Path.cwd()), encoding="utf-8")
 
 
+PICTURES = []
+"""Options of the pictures that were drawn, in order."""
+
+
 @hookimpl
 def moraine_quicklook(pyramid: Path, png: Path, options: dict) -> Path:
     if "broken" in pyramid.name:
@@ -110,4 +114,5 @@ def moraine_quicklook(pyramid: Path, png: Path, options: dict) -> Path:
         raise ValueError(msg)
     png.parent.mkdir(parents=True, exist_ok=True)
     png.write_bytes(b"a picture")
+    PICTURES.append(options)
     return png
