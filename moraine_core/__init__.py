@@ -13,7 +13,7 @@ from moraine_core.command import API, Blocks1D, Blocks2D, Command, Input, Output
 from moraine_core.errors import MoraineError, UsageError
 from moraine_core.hookspec import hookimpl
 from moraine_core.options import RunOptions, Workers
-from moraine_core.plan import Array, Chunk, ChunkTask, Device, Layout, Plan, Stream
+from moraine_core.plan import Array, Chunk, ChunkTask, Device, Layout, Plan, RawLayout, Stream
 
 if TYPE_CHECKING:
     from moraine_core.executor import Executor
@@ -38,6 +38,7 @@ __all__ = [
     "Output",
     "Pairs",
     "Plan",
+    "RawLayout",
     "RunOptions",
     "Stream",
     "UsageError",

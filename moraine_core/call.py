@@ -22,7 +22,7 @@ from moraine_core.errors import (
     raise_problems,
 )
 from moraine_core.executor.memory import gib
-from moraine_core.plan import Array, Chunk, Plan, Stream
+from moraine_core.plan import Array, Chunk, Plan, RawLayout, Stream
 from moraine_core.provenance import made_by
 from moraine_core.store import Staging
 
@@ -114,15 +114,13 @@ class CommandCall:
             self.first_plan = self.plan(self.bound)
             self.check_plan(self.first_plan)
             for layout in self.first_plan.outputs:
-                if not layout.is_scratch:
+                if not layout.is_scratch and not isinstance(layout, RawLayout):
                     known[os.path.abspath(layout.path)] = Array(
                         layout.path, layout.shape, layout.dtype, layout.chunks, layout.attributes
                     )
         return known
 
-    def _open(
-        self, name: str, path: str, expected: Mapping[str, Array | None], problems: list[MoraineError]
-    ) -> bool:
+    def _open(self, name: str, path: str, expected: Mapping[str, Array | None], problems: list[MoraineError]) -> bool:
         """Describe an input, or find out that it is not there; return False where it is known only later."""
         kind = self.role(name).kind
         is_array = kind == "array"

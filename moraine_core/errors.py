@@ -42,6 +42,9 @@ class MemoryBudgetError(MoraineError, MemoryError):
 class DiskFullError(MoraineError, OSError):
     """The file system of an output or of the scratch folder has no room left."""
 
+    def __str__(self) -> str:
+        return self.strerror or super().__str__()
+
 
 class DeviceError(MoraineError, RuntimeError):
     """A GPU was asked for that cannot be used."""

@@ -31,7 +31,7 @@ def digest(value: Any) -> str:
 
 def plan_digest(plan: Plan) -> str:
     """Return a digest of all that a plan does."""
-    layouts = [(x.path, x.shape, x.dtype, x.chunks, str(x.fill)) for x in plan.outputs]
+    layouts = [(type(x).__name__, x.path, x.shape, x.dtype, x.chunks, str(x.fill)) for x in plan.outputs]
     tasks = [(t.kernel, str(t.inputs), str(t.outputs), str(sorted(t.kwargs.items())), str(t.trim)) for t in plan.tasks]
     return digest([layouts, tasks, sorted(plan.shared)])
 

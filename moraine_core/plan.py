@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field, replace
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from moraine_core.blocks import ALL, Block, Box, Shape, box_shape, chunks_of, grid_shape, is_aligned, resolve_chunks
 from moraine_core.blocks import to_box as _to_box
@@ -112,6 +112,28 @@ class Layout:
         return prod(self.shape) * itemsize(self.dtype)
 
 
+@dataclass(frozen=True)
+class RawLayout(Layout):
+    """A headerless binary file to be, row after row, as programs beside us read it.
+
+    Its chunks are whole rows, bands along the first axis, so that tasks write apart from each other. `fill` and
+    `attributes` have no place in it.
+
+    Attributes
+    ----------
+    byteorder
+        ``big`` or ``little``, of what is stored; values in memory have the order of the machine.
+    """
+
+    byteorder: Literal["big", "little"] = "big"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if any(c < n for n, c in zip(self.shape[1:], self.chunks[1:], strict=True)):
+            msg = f"{self.path}: chunks {self.chunks} of {self.shape} cut rows; expected only the first axis to be cut"
+            raise LayoutError(msg)
+
+
 class Chunk:
     """A part of an array: what a task reads or writes.
 
@@ -123,12 +145,13 @@ class Chunk:
         One slice per axis (``None`` or ``slice(None)`` for a whole axis); ``None`` for the whole array.
     """
 
-    __slots__ = ("block", "chunks", "dtype", "path", "shape")
+    __slots__ = ("block", "byteorder", "chunks", "dtype", "path", "shape")
 
     def __init__(self, source: Array | Layout | str, block: Sequence[slice | None] | None = None) -> None:
         self.block: Block | None = None if block is None else tuple(ALL if part is None else part for part in block)
         self.path: str
         self.shape: Shape | None
+        self.byteorder = source.byteorder if isinstance(source, RawLayout) else ""  # empty for what zarr keeps
         if isinstance(source, str):
             self.path, self.shape, self.dtype, self.chunks = source, None, "", None
         else:
@@ -168,12 +191,15 @@ class Chunk:
         """Return the same part of an array that lies elsewhere."""
         other = Chunk(path, self.block)
         other.shape, other.dtype, other.chunks = self.shape, self.dtype, self.chunks
+        other.byteorder = self.byteorder
         return other
 
     def read(self) -> np.ndarray[Any, Any]:
         """Return the part's values; the pieces of several chunks are read in threads."""
         from moraine_core import store
 
+        if self.byteorder:
+            return store.read_raw(self)
         return store.parallel_read_zarr(store.open_array(self.path), self.block)
 
     def write(self, data: np.ndarray[Any, Any]) -> None:
@@ -186,7 +212,10 @@ class Chunk:
         """
         from moraine_core import store
 
-        store.parallel_write_zarr(store.open_array(self.path, writable=True), data, self.block)
+        if self.byteorder:
+            store.write_raw(self, data)
+        else:
+            store.parallel_write_zarr(store.open_array(self.path, writable=True), data, self.block)
 
 
 @dataclass(frozen=True)

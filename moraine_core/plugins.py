@@ -87,9 +87,7 @@ class PluginHost:
         Names of plugins, commands or distributions that must not be imported; by default ``MORAINE_BLOCK``.
     """
 
-    def __init__(
-        self, entry_points: Iterable[EntryPoint] | None = None, blocked: Iterable[str] | None = None
-    ) -> None:
+    def __init__(self, entry_points: Iterable[EntryPoint] | None = None, blocked: Iterable[str] | None = None) -> None:
         if entry_points is None:
             everything = importlib.metadata.entry_points()
             entry_points = [*everything.select(group=COMMANDS), *everything.select(group=HOOKS)]

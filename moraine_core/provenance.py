@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import sys
+from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,6 +13,8 @@ from moraine_core import store
 from moraine_core.errors import StoreNotFoundError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from moraine_core.command import Command
 
 
@@ -26,9 +30,15 @@ def package_version(command: Command) -> str:
 def made_by(path: str | Path) -> dict[str, Any]:
     """Return command, version, arguments and inputs of the one call that made an array, or all arrays of a directory.
 
-    Empty where no array is, or where not all of them were made by the same call of a command.
+    A directory may have a note of its own instead (`note_in`). Empty where neither note nor array is, or where not all
+    arrays were made by the same call of a command.
     """
     found: dict[str, Any] = {}
+    note = Path(path) / store.MADE_BY
+    if note.is_file():
+        with suppress(ValueError):
+            found = json.loads(note.read_text(encoding="utf-8"))
+        return found if isinstance(found, dict) else {}
     for number, array in enumerate(store.arrays_in(Path(path))):
         try:
             noted = dict(store.open_array(array).attrs).get(store.PROVENANCE)
@@ -38,3 +48,9 @@ def made_by(path: str | Path) -> dict[str, Any]:
             return {}
         found = noted
     return found
+
+
+def note_in(folder: Path, provenance: Mapping[str, Any]) -> None:
+    """Note who made a directory whose arrays, if any, do not tell: they lie deeper, or all its data are raw files."""
+    if folder.is_dir() and not store.is_zarr(folder) and made_by(folder) != provenance:
+        store.write_text(folder / store.MADE_BY, json.dumps(provenance, indent=2) + "\n")

@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any
 from moraine_core import store
 from moraine_core.call import CommandCall
 from moraine_core.device import free_pools
-from moraine_core.errors import IncompleteError
-from moraine_core.executor import Executor
+from moraine_core.errors import IncompleteError, UsageError
+from moraine_core.executor import Executor, exit_if_unguarded
 from moraine_core.executor.memory import gib
 from moraine_core.journal import Journal, JournalMismatchError, digest, plain
 from moraine_core.options import RunOptions, Workers
-from moraine_core.plan import SCRATCH, ChunkTask, Plan
-from moraine_core.provenance import made_by, package_version
+from moraine_core.plan import SCRATCH, ChunkTask, Plan, RawLayout
+from moraine_core.provenance import made_by, note_in, package_version
 from moraine_core.store import PROVENANCE, UNFINISHED
 from moraine_core.task import chunk_task
 
@@ -97,11 +97,22 @@ class ExecutorPool:
         self._executor: Executor | None = None
 
     def get(self, workers: Workers, options: RunOptions, host: PluginHost | None) -> Executor:
-        """Return a running executor for these workers."""
+        """Return a running executor for these workers.
+
+        Raises
+        ------
+        UsageError
+            An executor is named that no plugin offers, or nobody was given who could find it.
+        """
+        if workers.executor and host is None:
+            msg = (
+                f"executor {workers.executor} is named, but no plugin host was given to find it; pass host=PluginHost()"
+            )
+            raise UsageError(msg)
         key = (workers, options.scratch, options.progress)
         if self._executor is None or key != self._key:
             self.close()
-            backend = host.backend(workers) if host is not None and workers.executor else None
+            backend = host.backend(workers) if host and workers.executor else None
             executor = Executor.of(workers, scratch=options.scratch, progress=options.progress, backend=backend)
             self._executor, self._key = executor.__enter__(), key
         return self._executor
@@ -152,6 +163,7 @@ def run_command(
     Exception
         What a task raised.
     """
+    exit_if_unguarded()
     workers, options = workers or Workers(), options or RunOptions()
     started = time.monotonic()
     record = Record(command.name)
@@ -428,6 +440,9 @@ class _Run:
                 if layout.path in units and "unit" not in layout.attributes:
                     notes["unit"] = units[layout.path]
                 store.create(layout, layout.path, notes)
+            elif isinstance(layout, RawLayout):
+                if not store.is_created(layout, layout.path):
+                    raise JournalMismatchError
             elif made_by(layout.path) != self._provenance:
                 raise JournalMismatchError
 
@@ -436,11 +451,12 @@ class _Run:
         if not staging.data.exists():
             msg = f"{self._name}: {staging.output} was not written"
             raise IncompleteError(msg)
-        for array in store.arrays_in(staging.data):
+        for array in store.arrays_in(staging.data, deep=True):
             if holes := len(store.missing_chunks(array)):
                 msg = f"{self._name}: {staging.output}: {holes} chunks were not written"
                 raise IncompleteError(msg)
             store.set_attributes(array, {PROVENANCE: self._provenance}, remove=[UNFINISHED])
+        note_in(staging.data, self._provenance)
 
     def _publish(self) -> None:
         """Let all outputs take their places."""

@@ -13,6 +13,7 @@ import shutil
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
+from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,10 +24,12 @@ import zarr.storage
 
 from moraine_core.blocks import Box, Shape, box_shape, chunks_of, is_aligned, resolve_chunks, split, to_block, to_box
 from moraine_core.errors import BusyError, DiskFullError, IncompleteError, LayoutError, StoreNotFoundError
-from moraine_core.plan import Array, Layout
+from moraine_core.plan import Array, Layout, RawLayout
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
+
+    from moraine_core.plan import Chunk
 
 PROVENANCE = "moraine"
 """Attribute that says which command made an array, with which version, arguments and inputs."""
@@ -36,6 +39,9 @@ UNFINISHED = "moraine_unfinished"
 
 WRITE_ALL_CHUNKS: Any = {"write_empty_chunks": True}
 """A chunk full of the fill value is written too: what is missing on disk was never computed."""
+
+MADE_BY = "moraine.json"
+"""Name of the file that tells who made a directory, where no array directly in it does."""
 
 LOCK = "lock"
 """Name of the lock file in the hidden folder of an output."""
@@ -234,12 +240,7 @@ def parallel_write_zarr(
     """
     path = str(array.store_path).removeprefix("file://")
     box = check_aligned(array, block, path)
-    if tuple(data.shape) != box_shape(box):
-        msg = f"{path}: data of shape {tuple(data.shape)} for part {_text(box)}; expected {box_shape(box)}"
-        raise LayoutError(msg)
-    if not np.can_cast(data.dtype, array.dtype, "same_kind"):
-        msg = f"{path}: data of dtype {data.dtype} cannot be stored as {array.dtype}"
-        raise LayoutError(msg)
+    _check_data(path, data, box, np.dtype(array.dtype))
     origin = [start for start, _ in box]
 
     def write(piece: Box) -> None:
@@ -248,6 +249,61 @@ def parallel_write_zarr(
 
     with disk_errors(path):
         _each(write, list(split(box, array.shards or array.chunks)), threads)
+
+
+def _check_data(path: str, data: np.ndarray[Any, Any], box: Box, dtype: np.dtype[Any]) -> None:
+    """Raise a `LayoutError` where data do not fit a part, or would lose information when stored."""
+    if tuple(data.shape) != box_shape(box):
+        msg = f"{path}: data of shape {tuple(data.shape)} for part {_text(box)}; expected {box_shape(box)}"
+        raise LayoutError(msg)
+    if not np.can_cast(data.dtype, dtype, "same_kind"):
+        msg = f"{path}: data of dtype {data.dtype} cannot be stored as {dtype}"
+        raise LayoutError(msg)
+
+
+def read_raw(chunk: Chunk) -> np.ndarray[Any, Any]:
+    """Return rows of a headerless file, in native byte order.
+
+    Raises
+    ------
+    LayoutError
+        The file ends before the last of the rows.
+    """
+    offset, shape, dtype = _rows(chunk)
+    with Path(chunk.path).open("rb") as file:
+        file.seek(offset)
+        data = np.fromfile(file, dtype=dtype, count=prod(shape))
+    if data.size < prod(shape):
+        msg = f"{chunk.path} ends at byte {offset + data.nbytes}; expected rows {_text(chunk.box[:1])} of {chunk.shape}"
+        raise LayoutError(msg)
+    return data.astype(dtype.newbyteorder("="), copy=False).reshape(shape)
+
+
+def write_raw(chunk: Chunk, data: np.ndarray[Any, Any]) -> None:
+    """Write whole rows at their place in a file that has its size already; several processes may, each its own rows.
+
+    Raises
+    ------
+    LayoutError
+        As for `parallel_write_zarr`.
+    DiskFullError
+        The file system has no room left.
+    """
+    offset, _, dtype = _rows(chunk)
+    _check_data(chunk.path, data, chunk.box, dtype)
+    with disk_errors(chunk.path), Path(chunk.path).open("r+b") as file:
+        file.seek(offset)
+        file.write(np.ascontiguousarray(data, dtype=dtype).data)
+
+
+def _rows(chunk: Chunk) -> tuple[int, Shape, np.dtype[Any]]:
+    """Return where in its file a part of whole rows begins, in bytes, its shape, and the dtype as stored."""
+    shape, box = chunk.shape or (), chunk.box
+    if any(part != (0, n) for part, n in zip(box[1:], shape[1:], strict=True)):
+        msg = f"{chunk.path}: part {_text(box)} is not made of whole rows of {shape}"
+        raise LayoutError(msg)
+    dtype = np.dtype(chunk.dtype).newbyteorder(">" if chunk.byteorder == "big" else "<")
+    return box[0][0] * prod(shape[1:]) * dtype.itemsize, box_shape(box), dtype
 
 
 @contextmanager
@@ -326,6 +382,12 @@ def missing_value(dtype: str) -> Any:
 
 def create(layout: Layout, path: str | Path, attributes: Mapping[str, Any] | None = None) -> None:
     """Create the array that a layout describes, empty, with every chunk to be written (none left out as fill)."""
+    if isinstance(layout, RawLayout):
+        with disk_errors(path):
+            Path(path).parent.mkdir(parents=True, exist_ok=True)
+            with Path(path).open("wb") as file:
+                file.truncate(layout.nbytes)
+        return
     fill = missing_value(layout.dtype) if layout.fill is None else layout.fill
     with disk_errors(path):
         Path(path).parent.mkdir(parents=True, exist_ok=True)
@@ -349,11 +411,19 @@ def set_attributes(path: str | Path, changes: Mapping[str, Any], remove: Sequenc
     node.attrs.put({**kept, **changes})
 
 
-def arrays_in(path: Path) -> list[Path]:
-    """Return the zarr arrays at a path: itself, or those directly inside a directory; sorted by name."""
+def is_created(layout: Layout, path: str | Path) -> bool:
+    """Tell whether the file of a raw layout is there, with its size."""
+    return Path(path).is_file() and Path(path).stat().st_size == layout.nbytes
+
+
+def arrays_in(path: Path, *, deep: bool = False) -> list[Path]:
+    """Return the zarr arrays at a path, sorted: itself, or those inside a directory, directly or (`deep`) anywhere."""
     if is_zarr(path):
         return [path]
-    return sorted(entry for entry in path.iterdir() if is_zarr(entry)) if path.is_dir() else []
+    entries = sorted(path.iterdir()) if path.is_dir() else []
+    if not deep:
+        return [entry for entry in entries if is_zarr(entry)]
+    return [array for entry in entries for array in arrays_in(entry, deep=True)]
 
 
 def missing_chunks(path: str | Path) -> list[Shape]:
@@ -476,10 +546,12 @@ def exclusive(path: Path, what: str) -> Iterator[None]:
 def _locked(path: Path, what: str) -> int:
     """Return a handle that holds the lock of the file that is at `path` now."""
     while True:
-        path.parent.mkdir(parents=True, exist_ok=True)
         try:
+            path.parent.mkdir(parents=True, exist_ok=True)
             handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
-        except FileNotFoundError:
+        except (FileNotFoundError, FileExistsError):
+            if path.parent.is_file():
+                raise
             continue  # the holder before us has just removed the folder
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)

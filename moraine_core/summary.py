@@ -72,4 +72,3 @@ def _text(value: Any) -> str:
     if isinstance(value, list):
         return "(" + ", ".join(map(str, value)) + ")"
     return str(value)
-

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, Union, get_args, get_origin, get_type_hin
 from moraine_core import Chunk, Command, Stream, UsageError, hookimpl
 from moraine_core.cli import builtins
 from moraine_core.cli.group import HOST_PARAMETERS, make_app
-from moraine_core.cli.output import GLOBAL_HELP
+from moraine_core.cli.output import GLOBAL_HELP, VERSION_HELP
 from moraine_core.executor import Executor
 from moraine_core.plugins import BUILTINS, PluginHost
 from moraine_core.run import run_command
@@ -347,6 +347,8 @@ def index(commands: Sequence[Command]) -> str:
         "## Options of every command",
         "They belong to the host. None of them changes a number that is computed.",
         options_table(HOST_PARAMETERS),
+        "Instead of a command:",
+        table(("option", "meaning"), [(f"`{name}`", text) for name, text in VERSION_HELP]),
         "Anywhere on the line:",
         table(("option", "meaning"), [(f"`{name}`", text) for name, text in GLOBAL_HELP]),
         "## How commands fail",

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from moraine_core.cli.result import Result
-from moraine_core.errors import StoreNotFoundError, UsageError
+from moraine_core.errors import UsageError
 from moraine_core.plugins import PluginHost  # noqa: TC001 - typer evaluates the annotations
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from moraine_core.cli import builtins
-from moraine_core.cli.output import GLOBAL_HELP, stdout_to_stderr
+from moraine_core.cli.output import GLOBAL_HELP, VERSION_HELP, stdout_to_stderr
 from moraine_core.command import Command, Parameter, parameters_of
 from moraine_core.errors import PluginError, UsageError
 from moraine_core.options import RUN_NAMES, WORKER_NAMES, RunOptions, Workers
@@ -87,6 +87,8 @@ class MoraineGroup(TyperGroup):
             if family in families:
                 with formatter.section(family):
                     formatter.write_dl(families[family])
+        with formatter.section("instead of a command"):
+            formatter.write_dl(VERSION_HELP)
         with formatter.section("anywhere on the line"):
             formatter.write_dl(GLOBAL_HELP)
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import signal
 import sys
 import threading
 import traceback
 from typing import TYPE_CHECKING, Any
 
+from moraine_core import __version__
 from moraine_core.cli.output import Globals, logging_to, take_globals
 from moraine_core.cli.result import Result, failure
 from moraine_core.errors import MoraineError, ProblemsError, UsageError
@@ -46,13 +48,19 @@ def run(arguments: Sequence[str] | None = None, host: PluginHost | None = None) 
     except Exception as error:  # noqa: BLE001 - the last place where an error can be told
         return _fail(options, error, _exit_code(error))
     if isinstance(result, Result):
-        print(result.as_json() if options.json else result.text)  # noqa: T201 - this is the result
+        _print(result.as_json() if options.json else result.text)
         return 0 if result.ok else EXIT_FAILED
     return int(result or 0)
 
 
 def _dispatch(words: list[str], host: PluginHost | None) -> Any:
     """Let typer find the command and call it; return its result, or the exit code of a help page."""
+    if words[0] == "--version":
+        return Result(f"moraine-core {__version__}", {"moraine": __version__})
+    if words[0] == "--version-notes":
+        from moraine_core.cli import notes
+
+        return Result(notes.text(), {"notes": notes.NOTES})
     import typer
 
     from moraine_core.cli.group import make_app
@@ -87,8 +95,17 @@ def _fail(options: Globals, error: BaseException, code: int) -> int:
     else:
         sys.stderr.write(f"moraine: {message}\n")
     if options.json:
-        print(failure(message))  # noqa: T201 - this is the result
+        _print(failure(message))
     return code
+
+
+def _print(text: str) -> None:
+    """Print a result on standard output; a reader that has gone away, such as ``head``, is no fault."""
+    try:
+        print(text, flush=True)  # noqa: T201 - this is the result
+    except BrokenPipeError:
+        # Python flushes once more when it exits
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 @contextlib.contextmanager

@@ -52,6 +52,12 @@ GLOBAL_HELP = (
 )
 
 
+VERSION_HELP = (
+    ("--version", "print the version"),
+    ("--version-notes", "print which defaults, units and signs changed from version to version"),
+)
+
+
 def take_globals(words: Sequence[str]) -> tuple[Globals, list[str]]:
     """Return the global options among the words of a command line, and the other words.
 

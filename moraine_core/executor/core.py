@@ -114,7 +114,7 @@ class Executor:
         self._limit = 0
         self._started = 0
         self._watch: MemoryWatch | None = None
-        self._shelf = Shelf(str(id(self)))
+        self._shelf = Shelf()
         self._life = contextlib.ExitStack()
 
     @classmethod

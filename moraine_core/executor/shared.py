@@ -29,6 +29,9 @@ _objects: dict[str, Any] = {}
 """What this process has loaded, by key. Keys begin with the generation they belong to."""
 
 
+_shelves = itertools.count()
+
+
 class Handle:
     """Stands for a shared object in a task's arguments; unpickling it in a worker yields the object itself.
 
@@ -69,16 +72,10 @@ def fetch(key: str, path: str) -> Any:
 
 
 class Shelf:
-    """Where one executor keeps what it shares.
+    """Where one executor keeps what it shares."""
 
-    Parameters
-    ----------
-    name
-        Unique among the executors of this process.
-    """
-
-    def __init__(self, name: str) -> None:
-        self._name = name
+    def __init__(self) -> None:
+        self._name = next(_shelves)
         self._generation = 0
         self._numbers = itertools.count()
         self._keys: list[str] = []

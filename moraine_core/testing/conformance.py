@@ -112,7 +112,7 @@ class ConformanceSuite:
         record = running.run(command, arguments)
         declared = {layout["path"]: layout for plan in record.plans for layout in plan["outputs"]}
         for path in running.output_paths(command, arguments):
-            for array in store.arrays_in(path):
+            for array in store.arrays_in(path, deep=True):
                 described = store.describe(array)
                 layout = declared[str(array)]
                 assert list(described.shape) == layout["shape"]

@@ -132,11 +132,17 @@ def contents(command: Command, arguments: Mapping[str, Any]) -> dict[str, Any]:
         if path.is_file():
             found[path.name] = path.read_bytes()
             continue
-        for array in store.arrays_in(path):
-            found[f"{path.name}/{array.name}"] = read_array(array)
-        if not store.is_zarr(path):
-            found |= {f"{path.name}/{file.name}": file.read_bytes() for file in path.iterdir() if file.is_file()}
+        for entry in _entries(path):
+            name = str(entry.relative_to(path.parent))
+            found[name] = entry.read_bytes() if entry.is_file() else read_array(entry)
     return found
+
+
+def _entries(path: Path) -> list[Path]:
+    """Return the arrays and files of an output, but for the note of who made it."""
+    if path.is_file() or store.is_zarr(path):
+        return [path]
+    return [found for entry in sorted(path.iterdir()) if entry.name != store.MADE_BY for found in _entries(entry)]
 
 
 def differences(before: Mapping[str, Any], after: Mapping[str, Any], tolerance: float = 0.0) -> list[str]:

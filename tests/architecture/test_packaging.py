@@ -7,6 +7,8 @@ import re
 import tomllib
 from pathlib import Path
 
+from moraine_core.cli.notes import NOTES
+
 ROOT = Path(__file__).parents[2]
 CORE = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 FAMILIES = {
@@ -66,7 +68,21 @@ def test_development_groups_that_pip_reads_name_no_distribution_of_the_set():
     assert [text for text in CORE["dependency-groups"]["dev"] if text.startswith("moraine")] == []
 
 
+def test_zarr_is_bounded_on_both_sides_wherever_it_is_a_dependency():
+    """A26: a new major release does not break an install overnight."""
+    texts = [text for project in (CORE, *FAMILIES.values()) for text in project["project"]["dependencies"]]
+    bounds = {text for text in texts if re.match(r"zarr\b", text)}
+    assert len(bounds) == 1, "all say the same"
+    assert re.fullmatch(r"zarr>=[\d.]+,<\d+", bounds.pop())
+
+
+def test_the_version_has_notes_on_what_numbers_mean():
+    """A42: a changed default, unit or sign is told by --version-notes."""
+    assert next(iter(NOTES)) == VERSION
+
+
 def test_the_top_of_the_changelog_is_this_version():
+    """A42: what changed is told."""
     headings = re.findall(r"^## \[(.+?)\]", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE)
     assert headings[0] == VERSION
     assert sorted(headings, key=lambda text: tuple(map(int, text.split("."))), reverse=True) == headings

@@ -105,6 +105,14 @@ def test_dask_and_memory_pools_are_neither_imported_nor_depended_on():
             assert not NEVER.match(name.replace("-", "_")), f"{where(file)} depends on {name}"
 
 
+def test_a_plain_install_brings_no_gpu_library():
+    """A57: CUDA comes as an extra, torch with the filter family."""
+    for file in PROJECTS:
+        plain = tomllib.loads(file.read_text(encoding="utf-8"))["project"]["dependencies"]
+        heavy = [text for text in plain if re.match(r"cupy|torch|nvidia|cuda", text)]
+        assert not heavy or file.parent.name == "filter", f"{where(file)} depends on {heavy}"
+
+
 def test_torch_is_a_dependency_of_the_filter_family_alone():
     with_torch = {file.parent.name for file in PROJECTS if any(re.match(r"torch", n) for n in dependency_names(file))}
     assert with_torch <= {"filter"}

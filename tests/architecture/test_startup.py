@@ -30,6 +30,7 @@ def run_python(code: str, text: str = "") -> str:
 
 
 def test_loading_every_command_and_every_hook_loads_no_library_that_computes():
+    """A52: and none that draws."""
     code = """
 import json, sys
 from moraine_core.cli.group import make_app

@@ -92,7 +92,12 @@ def test_only_true_and_false_are_booleans(value):
 
 
 def test_true_and_false_are_values_or_words():
-    assert [convert("cmd", "b", BOOLEAN, value) for value in (True, "true", False, "false")] == [True, True, False, False]
+    assert [convert("cmd", "b", BOOLEAN, value) for value in (True, "true", False, "false")] == [
+        True,
+        True,
+        False,
+        False,
+    ]
 
 
 @pytest.mark.parametrize("value", ["a.zarr", ["a.zarr"], ("a.zarr",), Path("a.zarr")])
@@ -143,7 +148,13 @@ def test_one_of_a_few_words():
 def test_pairs_come_from_text_npy_and_literals(tmp_path):
     (tmp_path / "pairs.txt").write_text("# ref sec\n0 1\n\n1 2 # the second\n")
     np.save(tmp_path / "pairs.npy", np.array([[0, 1], [1, 2]]))
-    for value in (tmp_path / "pairs.txt", str(tmp_path / "pairs.npy"), "[[0,1],[1,2]]", " [[0, 1], [1, 2]]", [[0, 1], [1, 2]]):
+    for value in (
+        tmp_path / "pairs.txt",
+        str(tmp_path / "pairs.npy"),
+        "[[0,1],[1,2]]",
+        " [[0, 1], [1, 2]]",
+        [[0, 1], [1, 2]],
+    ):
         assert convert("cmd", "pairs", PAIRS, value) == ((0, 1), (1, 2))
 
 

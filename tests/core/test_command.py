@@ -14,7 +14,9 @@ from moraine_core.plan import Layout
 
 @command("demo-command", family="test")
 def demo(
-    rslc: Annotated[Array, Input("stack", shape=("(nlines, width, nimages)", "(n_points, nimages)"), dtype="complex64")],
+    rslc: Annotated[
+        Array, Input("stack", shape=("(nlines, width, nimages)", "(n_points, nimages)"), dtype="complex64")
+    ],
     hgt: Annotated[Array, Input("heights", shape="(nlines, width, ...)", dtype=("float", "integer"), unit="m")],
     out: Annotated[str, Output("index", shape="(nlines, width)", dtype="float32", unit="rad")],
     optional: Annotated[Array | None, Input("mask", shape="(nlines, 2)", dtype="bool")] = None,
@@ -50,7 +52,9 @@ def test_a_declaration_is_read_from_its_annotations():
 
 def test_the_help_of_an_array_says_role_shape_dtype_and_unit():
     assert demo.parameter("hgt").full_help == "heights [input, (nlines, width, ...), float/integer, m]"
-    assert demo.parameter("rslc").full_help == "stack [input, (nlines, width, nimages) or (n_points, nimages), complex64]"
+    assert (
+        demo.parameter("rslc").full_help == "stack [input, (nlines, width, nimages) or (n_points, nimages), complex64]"
+    )
     assert demo.parameter("out").full_help == "index [output, (nlines, width), float32, rad]"
     assert demo.parameter("chunks").full_help == "block (pixels)"
 
@@ -123,7 +127,9 @@ def test_inputs_that_fit_have_no_problems():
 def test_dtype_axes_and_equal_lengths_are_checked():
     """A34: every odd file is told with its size."""
     found = problems(
-        rslc=array(3, 4, 5), hgt=array(3, 6, dtype="complex64", path="h.zarr"), optional=array(7, 3, dtype="bool", path="o.zarr")
+        rslc=array(3, 4, 5),
+        hgt=array(3, 6, dtype="complex64", path="h.zarr"),
+        optional=array(7, 3, dtype="bool", path="o.zarr"),
     )
     assert found == [
         "demo-command: hgt h.zarr is complex64; expected float or integer",

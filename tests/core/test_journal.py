@@ -129,6 +129,7 @@ def test_a_full_disk_is_named(tmp_path):
     journal = Journal(path, "call")
     with pytest.raises(DiskFullError, match=r"journal\.jsonl: no space left"):
         journal.start(fresh=True)
+    journal.close()
 
 
 @pytest.mark.parametrize(

@@ -92,7 +92,7 @@ def test_info_summarizes_each_path_and_a_failing_summary_is_no_failure(invoke):
 def test_check_and_plugins_have_an_error_where_they_fail(invoke):
     code, found = invoke("check", "x.zarr", "--json")
     assert (code, set(found)) == (0, {*ALWAYS, "checks"})
-    os.unlink("x.zarr/c/0/0")
+    Path("x.zarr/c/0/0").unlink()
     code, found = invoke("check", "x.zarr", "--json")
     assert (code, set(found), found["error"]) == (1, {*FAILURE, "checks"}, "not whole: x.zarr")
     code, found = invoke("plugins", "--strict", "--json")
@@ -134,7 +134,11 @@ def test_a_failed_pipeline_has_no_error_but_the_failed_step(invoke):
         (["double", "stray"], 2, "stray"),
         (["double", "--source", "none.zarr", "--result", "y.zarr"], 1, "double: source: none.zarr does not exist"),
         (["double", "--source", "x.zarr", "--result", "x.zarr"], 2, "double: result x.zarr is, or is inside"),
-        (["double", "--source", "x.zarr", "--result", "y.zarr", "--factor", "two"], 2, "factor is 'two'; expected a number"),
+        (
+            ["double", "--source", "x.zarr", "--result", "y.zarr", "--factor", "two"],
+            2,
+            "factor is 'two'; expected a number",
+        ),
         (["double", "--source", "x.zarr", "--result", "y.zarr", "--max-memory", "1"], 1, "double: one task needs"),
         (["double", "--source", "x.zarr", "--result", "y.zarr", "--executor", "moon"], 2, "no executor moon"),
         (["double", "--source", "x.zarr", "--result", "y.zarr", "--n-workers", "0"], 2, "n_workers is 0"),
@@ -172,7 +176,9 @@ def test_a_crash_in_a_kernel_names_the_task(line):
 
 def test_what_plugins_kernels_and_c_libraries_print_is_not_on_standard_output(line):
     site = line.folder / "loud"
-    text = "print('an import speaks')\nfrom run_commands import noisy as loud\nobject.__setattr__(loud, 'name', 'loud')\n"
+    text = (
+        "print('an import speaks')\nfrom run_commands import noisy as loud\nobject.__setattr__(loud, 'name', 'loud')\n"
+    )
     install(site, "loud", commands={"loud": "loud_commands:loud"}, modules={"loud_commands": text})
     line.environ["PYTHONPATH"] = os.pathsep.join([str(site), str(Path(__file__).parent / "helpers")])
     for workers in ([], ["--processes", "--n-workers", "1"]):
@@ -201,7 +207,13 @@ def test_statistics_of_a_plugin_are_numbers_and_null_where_not_finite(invoke, mo
         @staticmethod
         @hookimpl
         def moraine_summary(path):
-            return {"kind": "array", "mean": math.nan, "min": np.float32("inf"), "max": np.float32(0.5), "n": np.int64(3)}
+            return {
+                "kind": "array",
+                "mean": math.nan,
+                "min": np.float32("inf"),
+                "max": np.float32(0.5),
+                "n": np.int64(3),
+            }
 
     monkeypatch.setitem(sys.modules, "statistics_plugin", Statistics)
     host = PluginHost([EntryPoint("statistics", "statistics_plugin", HOOKS)], blocked=())
@@ -211,6 +223,6 @@ def test_statistics_of_a_plugin_are_numbers_and_null_where_not_finite(invoke, mo
 
 def test_any_path_can_be_told(capfdbinary):
     """A name that is no valid text in any encoding must not break the object."""
-    print(Result(fields={"path": os.fsdecode(b"\xff.zarr")}).as_json())
+    sys.stdout.write(Result(fields={"path": os.fsdecode(b"\xff.zarr")}).as_json())
     out = capfdbinary.readouterr().out
     assert os.fsencode(json.loads(out)["path"]) == b"\xff.zarr"

@@ -85,7 +85,9 @@ def test_a_plugin_is_imported_once_and_only_when_it_is_needed(tmp_path, monkeypa
     sys.modules.pop("lazy_plugin")
 
 
-@pytest.mark.parametrize("fault", ["raise ImportError('no libgdal')", "import no_such_module", "1 / 0", "raise SystemExit(3)"])
+@pytest.mark.parametrize(
+    "fault", ["raise ImportError('no libgdal')", "import no_such_module", "1 / 0", "raise SystemExit(3)"]
+)
 def test_a_broken_import_stays_with_its_plugin_and_is_told_with_traceback(tmp_path, monkeypatch, module, fault):
     (tmp_path / "broken_plugin.py").write_text(f"# the plugin\n{fault}\n")
     monkeypatch.syspath_prepend(tmp_path)
@@ -141,7 +143,9 @@ def test_a_module_with_hooks_made_for_a_newer_host_is_not_registered(module):
 def test_two_plugins_of_one_name_are_both_named_and_neither_is_used(module):
     module("twin_a", twin=make_command("twin"))
     module("twin_b", twin=make_command("twin"))
-    host = PluginHost([entry("twin", "twin_a:twin", dist="dist-a"), entry("twin", "twin_b:twin", dist="dist-b")], blocked=())
+    host = PluginHost(
+        [entry("twin", "twin_a:twin", dist="dist-a"), entry("twin", "twin_b:twin", dist="dist-b")], blocked=()
+    )
     with pytest.raises(PluginError, match=r"twin is declared by both dist-a 1.0 and dist-b 1.0; uninstall one"):
         host.command("twin")
     assert [r.status for r in host.records()] == ["clash", "clash"]
@@ -170,7 +174,7 @@ def test_a_blocked_plugin_is_never_imported(monkeypatch, blocked, group):
     host = PluginHost([entry("my-plugin", "no_such_module_at_all:x", group)])
     assert (only(host).status, only(host).reason) == ("blocked", "named in MORAINE_BLOCK")
     if group == COMMANDS:
-        with pytest.raises(PluginError, match="my-plugin of some-dist 1.0 cannot be used: blocked"):
+        with pytest.raises(PluginError, match=r"my-plugin of some-dist 1.0 cannot be used: blocked"):
             host.command("my-plugin")
 
 
@@ -190,14 +194,17 @@ def test_a_command_of_a_module_that_clashes_names_both_owners(module):
     module("first", moraine_commands=lambda: [make_command("shared")])
     module("second", moraine_commands=lambda: [make_command("shared"), make_command("good")])
     host = PluginHost(
-        [entry("good", "good:good", dist="dist-g"), entry("first", "first", HOOKS, "dist-1"), entry("second", "second", HOOKS, "dist-2")],
+        [
+            entry("good", "good:good", dist="dist-g"),
+            entry("first", "first", HOOKS, "dist-1"),
+            entry("second", "second", HOOKS, "dist-2"),
+        ],
         blocked=(),
     )
     assert host.names() == ["good", "shared"]
     assert host.command("good") is sys.modules["good"].good
     record = next(r for r in host.records() if r.name == "second")
     assert record.reason == "good is declared by both dist-g 1.0 and dist-2 1.0; uninstall one"
-
 
 
 @pytest.mark.parametrize(
@@ -255,7 +262,9 @@ def test_a_named_executor_comes_from_a_plugin(module):
         made.append(workers)
         return ThreadBackend(3)
 
-    module("moon", factory=factory, moraine_executors=hookimpl(lambda: [ExecutorSpec("moon", "moon:factory", "far away")]))
+    module(
+        "moon", factory=factory, moraine_executors=hookimpl(lambda: [ExecutorSpec("moon", "moon:factory", "far away")])
+    )
     host = PluginHost([entry("moon", "moon", HOOKS)], blocked=())
     backend = host.backend(Workers(executor="moon", n_workers=3))
     assert len(backend.slots()) == 3
@@ -292,7 +301,9 @@ HEAVY = ("numpy", "zarr", "numba", "scipy", "torch", "cupy", "matplotlib", "rich
 
 @pytest.mark.parametrize("words", [["--help"], ["alone", "--help"], ["list"], ["nothing"], ["alone", "--resutl", "x"]])
 def test_help_and_list_are_light_and_a_command_imports_no_other(tmp_path, words):
-    text = "from moraine_core import command, Plan\n@command('{0}', family='t')\ndef {0}() -> Plan:\n    '''Nothing.'''\n"
+    text = (
+        "from moraine_core import command, Plan\n@command('{0}', family='t')\ndef {0}() -> Plan:\n    '''Nothing.'''\n"
+    )
     site = install(
         tmp_path, "light", commands={"alone": "alone_plugin:alone", "other": "other_plugin:other"},
         modules={f"{n}_plugin": text.format(n) for n in ("alone", "other")},
@@ -302,7 +313,11 @@ def test_help_and_list_are_light_and_a_command_imports_no_other(tmp_path, words)
         f"run({words!r})\nprint(*(m.partition('.')[0] for m in sys.modules), file=sys.stderr)"
     )
     done = subprocess.run(
-        [sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": str(site)}, capture_output=True, text=True, check=True
+        [sys.executable, "-c", code],
+        env={**os.environ, "PYTHONPATH": str(site)},
+        capture_output=True,
+        text=True,
+        check=True,
     )
     loaded = set(done.stderr.splitlines()[-1].split())
     assert not loaded & set(HEAVY)

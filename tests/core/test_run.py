@@ -25,6 +25,7 @@ from moraine_core.errors import (
     StoreNotFoundError,
     UsageError,
 )
+from moraine_core.executor.threads import ThreadBackend
 from moraine_core.plan import Layout
 from moraine_core.run import ExecutorPool, check_command, run_command
 from moraine_core.testing.data import read_array, write_array
@@ -157,7 +158,7 @@ def test_the_previous_output_stays_until_the_end_and_is_kept_by_a_failure(folder
 def test_a_failure_says_which_task_it_was_and_keeps_its_type(folder, monkeypatch):
     """A12, A14."""
     monkeypatch.setenv("RUN_STOP", "raise 3")
-    with pytest.raises(ValueError, match="^the glacier melted") as caught:
+    with pytest.raises(ValueError, match=r"^the glacier melted") as caught:
         double()
     assert str(caught.value) == "the glacier melted"
     notes = "\n".join(caught.value.__notes__)
@@ -177,7 +178,7 @@ def test_a_failure_before_the_first_task_is_done_leaves_nothing(folder, monkeypa
 
 def test_a_command_without_chunks_writes_whole_or_not_at_all(folder):
     Path("t.txt").write_text("of before")
-    with pytest.raises(ValueError, match="^the glacier melted$"):
+    with pytest.raises(ValueError, match=r"^the glacier melted$"):
         run_commands.tidy(result="t.txt", mode="raise")
     assert Path("t.txt").read_text() == "of before"
     assert run_commands.tidy(result="t.txt").outputs == ["t.txt"]
@@ -202,7 +203,7 @@ def test_an_output_that_is_or_is_inside_or_holds_an_input_is_refused(folder, res
     Path("link.zarr").symlink_to("x.zarr")
     Path("link").symlink_to(".")
     before = tree(folder.parent)
-    with pytest.raises(UsageError, match="is, or is inside, or holds source x.zarr, which is only read"):
+    with pytest.raises(UsageError, match=r"is, or is inside, or holds source x.zarr, which is only read"):
         double(result=result)
     assert tree(folder.parent) == before
 
@@ -215,7 +216,7 @@ def test_an_output_that_is_an_input_through_the_inputs_link_is_refused(folder):
 
 def test_an_output_that_is_an_argument_file_is_refused(folder):
     Path("pairs.txt").write_text("0 1\n")
-    with pytest.raises(UsageError, match="pairs pairs.txt, which is only read"):
+    with pytest.raises(UsageError, match=r"pairs pairs.txt, which is only read"):
         run_commands.listed(source="x.zarr", pairs="pairs.txt", result="pairs.txt")
 
 
@@ -272,7 +273,9 @@ def test_a_folder_without_write_permission_is_told_before_work():
         Path(name).chmod(0o555)
         try:
             os.seteuid(rights or 65534)
-            with pytest.raises(UsageError, match=f"^double: result {name}/y.zarr cannot be written: no permission to write"):
+            with pytest.raises(
+                UsageError, match=f"^double: result {name}/y.zarr cannot be written: no permission to write"
+            ):
                 run_commands.double(source=f"{name}/x.zarr", result=f"{name}/y.zarr")
         finally:
             os.seteuid(rights)
@@ -351,7 +354,7 @@ def test_a_full_disk_is_named_and_the_finished_tasks_are_kept(folder, monkeypatc
         original(array, *rest, **options)
 
     monkeypatch.setattr(store, "parallel_write_zarr", write)
-    with pytest.raises(DiskFullError, match="no space left on the device; what was done so far is kept"):
+    with pytest.raises(DiskFullError, match=r"^y.zarr: no space left on the device; what was done so far is kept"):
         double()
     monkeypatch.setattr(store, "parallel_write_zarr", original)
     calls = run_commands.calls()
@@ -432,7 +435,9 @@ def test_blocks_are_lowered_to_fit_memory_when_they_were_not_given(large, monkey
 def test_blocks_that_were_given_are_refused_with_the_largest_that_fits(large, monkeypatch):
     limit = plan_bytes(run_commands.double, chunks=(64, 30))
     TightExecutor(monkeypatch, limit)
-    with pytest.raises(MemoryBudgetError, match=r"--chunks 64 96: one task needs .* the largest that fits is --chunks") as e:
+    with pytest.raises(
+        MemoryBudgetError, match=r"--chunks 64 96: one task needs .* the largest that fits is --chunks"
+    ) as e:
         double(chunks=(64, 96))
     named = tuple(map(int, str(e.value).rpartition("--chunks ")[2].split()))
     assert plan_bytes(run_commands.double, chunks=named) <= limit
@@ -519,6 +524,23 @@ def test_a_pool_keeps_its_workers_for_the_next_command(folder):
     assert not any(Path(f"/proc/{pid}").exists() for pid in first)
 
 
+def test_a_named_executor_runs_the_tasks_and_is_never_passed_over_in_silence(folder):
+    """A55."""
+    backends = []
+
+    class Host(Listener):
+        def backend(self, workers):
+            backends.append(ThreadBackend(2))
+            return backends[-1]
+
+    arguments = {"source": "x.zarr", "result": "y.zarr"}
+    run_command(run_commands.double, arguments, Workers(executor="moon"), host=Host())
+    assert len(backends) == 1
+    np.testing.assert_array_equal(read_array("y.zarr"), 2 * X)
+    with pytest.raises(UsageError, match=r"executor moon is named, but no plugin host was given to find it"):
+        run_commands.double(**arguments, workers=Workers(executor="moon"))
+
+
 # ------------------------------------------------------------------------------------ checking for pipelines
 
 
@@ -566,7 +588,7 @@ def test_argument_files_are_inputs_of_the_record(folder):
 def test_a_plan_that_is_wrong_is_refused_before_any_task(folder, monkeypatch):
     """A21."""
     monkeypatch.setattr(run_commands, "blocks", lambda shape, _: blocks(shape, (2, 4)))
-    with pytest.raises((LayoutError, ProblemsError), match="double: task 0 writes .* not made of whole chunks"):
+    with pytest.raises((LayoutError, ProblemsError), match=r"double: task 0 writes .* not made of whole chunks"):
         double()
     assert run_commands.calls() == 0
     assert os.listdir(folder) == ["x.zarr"]

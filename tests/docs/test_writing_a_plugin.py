@@ -102,13 +102,15 @@ def test_the_host_lists_the_command_and_its_owner(package: Installed):
 
 @pytest.mark.parametrize("blocked", ["coh-mag", "moraine-coh"])
 def test_a_blocked_plugin_is_refused_and_nothing_else(package: Installed, blocked: str):
+    """A56: it is not even imported."""
     refused = package.moraine("coh-mag", "--help", MORAINE_BLOCK=blocked)
     assert refused.returncode == 1
     assert "coh-mag of moraine-coh 1.0.0 cannot be used: blocked" in refused.stderr
-    listed = json.loads(package.moraine("list", "--json", MORAINE_BLOCK=blocked).stdout)["commands"]
-    names = [c["name"] for c in listed]
-    assert "coh-mag" not in names
-    assert "amp-disp" in names
+    code = "import sys; from moraine_core.plugins import PluginHost; print(*[c.name for c in PluginHost().commands()])"
+    names, modules = package.run("-c", f"{code}; print(*sys.modules)", MORAINE_BLOCK=blocked).stdout.splitlines()
+    assert "amp-disp" in names.split()
+    assert "coh-mag" not in names.split()
+    assert "moraine_coh.coh_mag" not in modules.split()
 
 
 def test_the_tests_of_the_package_pass(package: Installed):

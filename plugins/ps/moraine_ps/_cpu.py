@@ -10,7 +10,7 @@ TINY = np.float32(1e-30)
 
 
 @nb.njit(nogil=True, cache=True)
-def valid_amplitude(sample):  # type: ignore[no-untyped-def]
+def valid_amplitude(sample):
     """Return the amplitude of a sample in float64; 0 where it is missing."""
     re, im = np.float64(sample.real), np.float64(sample.imag)
     amplitude = np.sqrt(re * re + im * im)
@@ -18,7 +18,7 @@ def valid_amplitude(sample):  # type: ignore[no-untyped-def]
 
 
 @nb.njit(nogil=True, cache=True)
-def add_image(image, gain, count, mean, squares):  # type: ignore[no-untyped-def]
+def add_image(image, gain, count, mean, squares):
     """Add one image to Welford's running count, mean and sum of squared deviations of each pixel, in place."""
     for i in range(image.size):
         amplitude = valid_amplitude(image[i])
@@ -31,7 +31,7 @@ def add_image(image, gain, count, mean, squares):  # type: ignore[no-untyped-def
 
 
 @nb.njit(nogil=True, cache=True)
-def dispersion(count, mean, squares, fewest, out):  # type: ignore[no-untyped-def]
+def dispersion(count, mean, squares, fewest, out):
     """Turn the running sums into the dispersion index, nan where too few images are valid."""
     for i in range(out.size):
         if count[i] >= fewest and mean[i] > 0:
@@ -41,7 +41,7 @@ def dispersion(count, mean, squares, fewest, out):  # type: ignore[no-untyped-de
 
 
 @nb.njit(nogil=True, cache=True)
-def amplitude_sum(image):  # type: ignore[no-untyped-def]
+def amplitude_sum(image):
     """Return the sum of the valid amplitudes of an image in float64, and how many there are."""
     total, lost, count = 0.0, 0.0, 0
     for i in range(image.size):

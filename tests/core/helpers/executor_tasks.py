@@ -161,10 +161,10 @@ def writeable(box):
 
 
 def private_bytes(array):
-    """Touch all of an array; return what this process alone has in memory."""
+    """Touch all of an array; return what this process has written to memory for itself, copies of arrays among it."""
     assert float(array.sum()) == array.size
     rollup = Path("/proc/self/smaps_rollup").read_text().splitlines()
-    return sum(int(line.split()[1]) * 1024 for line in rollup if line.startswith(("Private_Dirty", "Private_Clean")))
+    return sum(int(line.split()[1]) * 1024 for line in rollup if line.startswith("Private_Dirty"))
 
 
 def library_threads(*_):

@@ -13,7 +13,7 @@ import os
 import sys
 import time
 import uuid
-from collections.abc import Generator
+from collections.abc import Generator  # noqa: TC003 - the annotations are evaluated
 from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -41,7 +41,9 @@ NAMES = ("double", "center", "split", "detour", "echo", "noisy", "sum-all", "tid
 
 def make_host(*names: str) -> PluginHost:
     """Return a host that knows commands of this module, by default all, and nothing else."""
-    return PluginHost([EntryPoint(n, f"run_commands:{n.replace('-', '_')}", COMMANDS) for n in names or NAMES], blocked=())
+    return PluginHost(
+        [EntryPoint(n, f"run_commands:{n.replace('-', '_')}", COMMANDS) for n in names or NAMES], blocked=()
+    )
 
 
 def calls() -> int:
@@ -88,7 +90,7 @@ def parts(values):
 
 
 def chatter(values):
-    print("a kernel speaks")
+    print("a kernel speaks")  # noqa: T201 - so that a test sees where it goes
     os.write(1, b"a library writes\n")
     ctypes.CDLL(None).puts(b"C prints")
     return values
@@ -107,8 +109,12 @@ Chunks = Annotated[Blocks2D | None, "lines and pixels of a block; those of the i
 
 
 @command("double", family="test")
-def double(source: Source, result: Result, factor: Annotated[float, "what to multiply with (unitless)"] = 2.0,
-           chunks: Chunks = None) -> Plan:
+def double(
+    source: Source,
+    result: Result,
+    factor: Annotated[float, "what to multiply with (unitless)"] = 2.0,
+    chunks: Chunks = None,
+) -> Plan:
     """Multiply numbers."""
     if factor == 0:
         msg = "factor is 0; expected anything else"
@@ -132,10 +138,13 @@ def center(source: Source, result: Result, chunks: Chunks = None) -> Generator[P
 def split(source: Source, tens: Result, ones: Result) -> Plan:
     """Write two outputs."""
     first, second = (Layout(path, source.shape, "float32", source.chunks) for path in (tens, ones))
-    return Plan([first, second], [
-        ChunkTask("run_commands:parts", [Chunk(source, b)], [Chunk(first, b), Chunk(second, b)])
-        for b in blocks(source.shape, source.chunks)
-    ])
+    return Plan(
+        [first, second],
+        [
+            ChunkTask("run_commands:parts", [Chunk(source, b)], [Chunk(first, b), Chunk(second, b)])
+            for b in blocks(source.shape, source.chunks)
+        ],
+    )
 
 
 @command("detour", family="test")
@@ -144,9 +153,10 @@ def detour(source: Source, result: Result) -> Generator[Plan, list[Any], None]:
     stop = Layout("scratch:stop", source.shape, "float32", (4, 4))
     yield Plan([stop], _tasks("twice", source, stop, stop.chunks))
     out = Layout(result, source.shape, "float32", (4, 4))
-    yield Plan([out], [
-        ChunkTask("run_commands:twice", [Chunk(stop, b)], [Chunk(out, b)]) for b in blocks(out.shape, out.chunks)
-    ])
+    yield Plan(
+        [out],
+        [ChunkTask("run_commands:twice", [Chunk(stop, b)], [Chunk(out, b)]) for b in blocks(out.shape, out.chunks)],
+    )
 
 
 @command("cube", family="test")
@@ -158,7 +168,9 @@ def cube(source: Source, result: Annotated[str, Output("a folder", kind="directo
 
 
 @command("sum-all", family="test")
-def sum_all(ras: Annotated[list[Array], Input("numbers", shape="(nlines, width)", dtype="float32")], result: Result) -> Plan:
+def sum_all(
+    ras: Annotated[list[Array], Input("numbers", shape="(nlines, width)", dtype="float32")], result: Result
+) -> Plan:
     """Copy the last of several arrays."""
     out = Layout(result, ras[-1].shape, "float32", (4, 4))
     return Plan([out], _tasks("twice", ras[-1], out, out.chunks, factor=len(ras)))
@@ -167,15 +179,16 @@ def sum_all(ras: Annotated[list[Array], Input("numbers", shape="(nlines, width)"
 @command("noisy", family="test")
 def noisy(source: Source, result: Result) -> Plan:
     """Print everywhere."""
-    print("a declaration speaks")
+    print("a declaration speaks")  # noqa: T201 - so that a test sees where it goes
     out = Layout(result, source.shape, "float32", source.chunks)
     return Plan([out], _tasks("chatter", source, out, out.chunks))
 
 
 @command("tidy", family="test", chunked=False)
-def tidy(result: Annotated[str, Output("a text", kind="file")], mode: Annotated[str, "write or raise"] = "write") -> None:
+def tidy(
+    result: Annotated[str, Output("a text", kind="file")], mode: Annotated[str, "write or raise"] = "write"
+) -> None:
     """Write a file by itself."""
-    print("tidy speaks")
     Path(result).write_text("half", encoding="utf-8")
     if mode == "raise":
         msg = "the glacier melted"

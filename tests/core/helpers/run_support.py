@@ -1,4 +1,4 @@
-"""What the tests of the command line share: one invocation in a process of its own, installed plugins, folder digests."""
+"""What the tests of the command line share: a line in a process of its own, installed plugins, folder digests."""
 
 from __future__ import annotations
 
@@ -47,7 +47,11 @@ class Line:
         }
         return subprocess.Popen(
             [sys.executable, "-m", "moraine_core", *map(str, words)],
-            cwd=self.folder, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+            cwd=self.folder,
+            env=env,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
         )
 
     def run(self, *words, **environ):
@@ -77,7 +81,7 @@ def tree(folder):
     for path in sorted(Path(folder).rglob("*")):
         name = str(path.relative_to(folder))
         if path.is_symlink():
-            found[name] = os.readlink(path)
+            found[name] = str(path.readlink())
         else:
             found[name] = hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else "folder"
     return found
