@@ -77,7 +77,8 @@ def draw(host: PluginHost, pyramid: str | Path, png: Path, options: Mapping[str,
         msg = f"quicklook: {pyramid} does not exist; expected a pyramid"
         raise StoreNotFoundError(msg)
     dates = read_dates(options["dates"]) if options["dates"] else None
-    drawn: Path | None = host.hook.moraine_quicklook(pyramid=Path(pyramid), png=png, options={**options, "dates": dates})
+    options = {**options, "dates": dates}
+    drawn: Path | None = host.hook.moraine_quicklook(pyramid=Path(pyramid), png=png, options=options)
     if drawn is None:
         msg = "quicklook: nothing installed draws pictures; they come with moraine-view: pip install moraine-view"
         raise UsageError(msg)

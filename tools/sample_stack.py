@@ -2,9 +2,9 @@
 
     python tools/sample_stack.py FOLDER [--shape LINES WIDTH] [--images N] [--seed S]
 
-Writes ``rslc.zarr`` (coregistered, flattened SLCs), ``meta.toml`` with their dates, and ``pairs.txt``. Every pixel is
-speckle that decorrelates with time, or a persistent scatterer of steady brightness; the phase holds a bowl of subsidence
-that deepens from date to date and a smooth atmosphere.
+Writes ``rslc.zarr`` (coregistered, flattened SLCs) and ``meta.toml`` with their dates. Every pixel is speckle that
+decorrelates with time, or a persistent scatterer of steady brightness; the phase holds a bowl of subsidence that
+deepens from date to date, and a smooth atmosphere.
 """
 
 from __future__ import annotations

@@ -23,7 +23,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import pytest
 
 from moraine_core import store
-from moraine_core.command import Command
 from moraine_core.executor import Executor
 from moraine_core.hookspec import hookimpl
 from moraine_core.options import RunOptions, Workers
@@ -36,6 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    from moraine_core.command import Command
     from moraine_core.plan import Plan
 
 MEMORY_SCALE = 40
@@ -160,7 +160,7 @@ class ConformanceSuite:
     def test_a_killed_run_continues(
         self, command: Command, arguments: running.Arguments, expected: dict[str, Any], tmp_path: Path
     ) -> None:
-        """A54: after SIGKILL in the middle there is no output; the same call finishes it and repeats no finished task."""
+        """A54: after SIGKILL in the middle there is no output; the same call goes on and repeats no finished task."""
         record = running.run(command, arguments)
         total = sum(plan["tasks"] for plan in record.plans)
         if total < 2:
@@ -205,7 +205,7 @@ class _Counter:
         self.tasks = 0
 
     @hookimpl
-    def moraine_task_done(self, event: Any) -> None:  # noqa: ARG002 - any task counts
+    def moraine_task_done(self, event: Any) -> None:
         self.tasks += 1
 
 
@@ -226,5 +226,5 @@ def host_of(command: Command) -> Any:
     from moraine_core.plugins import PluginHost
 
     host = PluginHost()
-    host._commands[command.name] = command  # noqa: SLF001 - the kit tests commands that are not installed, too
+    host._commands[command.name] = command
     return host

@@ -18,7 +18,7 @@ def speckle(shape: Sequence[int], seed: int = 0) -> np.ndarray[Any, Any]:
     """Return circular complex Gaussian noise of unit power, complex64, the same for the same seed."""
     rng = np.random.default_rng(seed)
     parts = rng.normal(scale=np.sqrt(0.5), size=(2, *shape)).astype(np.float32)
-    return (parts[0] + 1j * parts[1]).astype(np.complex64)
+    return np.asarray(parts[0] + 1j * parts[1], dtype=np.complex64)
 
 
 def write_array(path: Path | str, values: np.ndarray[Any, Any], chunks: Sequence[int] | None = None) -> str:

@@ -41,7 +41,7 @@ class SerialBackend:
         """Return one slot."""
         return [Slot(0)]
 
-    def submit(self, task: bytes, slot: int | None = None) -> Future[bytes]:  # noqa: ARG002 - there is one slot
+    def submit(self, task: bytes, slot: int | None = None) -> Future[bytes]:
         """Run the task now."""
         future: Future[bytes] = Future()
         future.set_result(run_packed(task))
@@ -75,7 +75,7 @@ class GivenPool(ExecutorPool):
         super().__init__()
         self._given = executor
 
-    def get(self, workers: Workers, options: RunOptions, host: PluginHost | None) -> Executor:  # noqa: ARG002
+    def get(self, workers: Workers, options: RunOptions, host: PluginHost | None) -> Executor:
         """Return the executor."""
         return self._given
 
@@ -146,7 +146,7 @@ def _entries(path: Path) -> list[Path]:
 
 
 def differences(before: Mapping[str, Any], after: Mapping[str, Any], tolerance: float = 0.0) -> list[str]:
-    """Return in what two runs differ: names, dtypes, shapes, and every bit of the values unless there is a tolerance."""
+    """Return in what two runs differ: names, dtypes, shapes, and every bit of the values but for a tolerance."""
     found = [f"{name} is only in one of them" for name in sorted(set(before) ^ set(after))]
     for name in sorted(set(before) & set(after)):
         one, two = before[name], after[name]

@@ -111,9 +111,17 @@ def test_a_part_as_slices_and_as_bounds_is_the_same(part):
 
 @pytest.mark.parametrize(
     ("rows", "columns", "expected"),
-    [((0, 2), (3, 7), True), ((0, 3), (0, 3), False), ((4, 5), (0, 7), True), ((0, 5), (0, 7), True), ((0, 5), (0, 3), True),
-     ((4, 5), (6, 7), True), ((0, 2), (3, 5), False), ((1, 2), (0, 7), False)],
-)  # fmt: skip
+    [
+        ((0, 2), (3, 7), True),
+        ((0, 3), (0, 3), False),
+        ((4, 5), (0, 7), True),
+        ((0, 5), (0, 7), True),
+        ((0, 5), (0, 3), True),
+        ((4, 5), (6, 7), True),
+        ((0, 2), (3, 5), False),
+        ((1, 2), (0, 7), False),
+    ],
+)
 def test_alignment_on_a_five_by_seven_array(rows, columns, expected):
     """E7.1: chunks (2, 3)."""
     assert is_aligned((rows, columns), (5, 7), (2, 3)) is expected

@@ -110,7 +110,8 @@ def two_gpus(tmp_path, monkeypatch):
             def item(self): return 1.0
         def ones(n): return _Sum()
         runtime = types.SimpleNamespace(
-            memGetInfo=lambda: (100 * 2**20, 200 * 2**20), getDeviceProperties=lambda n: {"name": b"Fake " + SEEN[0].encode()})
+            memGetInfo=lambda: (100 * 2**20, 200 * 2**20),
+            getDeviceProperties=lambda n: {"name": b"Fake " + SEEN[0].encode()})
         cuda = types.SimpleNamespace(Device=Device, runtime=runtime)
         """)
     )

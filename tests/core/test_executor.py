@@ -164,7 +164,7 @@ def test_each_worker_runs_a_function_once():
 
 
 def test_a_failure_in_a_worker_set_up_is_raised(executor):
-    with pytest.raises(ValueError, match="^no licence"):
+    with pytest.raises(ValueError, match=r"^no licence"):
         executor.run_on_workers(tasks.fail, "value", "no licence")
     assert executor.map(tasks.double, [(1,)]) == [2]
 
@@ -249,7 +249,8 @@ def test_memory_that_threads_of_a_worker_have_freed_serves_the_others():
     code = (
         "import executor_tasks as t\nfrom moraine_core import Executor\n"
         "if __name__ == '__main__':\n"
-        "    with Executor(processes=True, n_workers=1) as e: print(e.run_on_workers(t.environment, 'MALLOC_ARENA_MAX'))\n"
+        "    with Executor(processes=True, n_workers=1) as e:\n"
+        "        print(e.run_on_workers(t.environment, 'MALLOC_ARENA_MAX'))\n"
     )
     done = subprocess.run(
         [sys.executable, "-c", code], env=environment(MALLOC_ARENA_MAX="3"), capture_output=True, text=True, check=True
@@ -419,7 +420,8 @@ def test_a_wrong_number_of_results_is_an_error(executor, pair, count):
     outputs = [Chunk(out, (slice(0, 2), None)), Chunk(out, (slice(2, 4), None))][:count]
     if not outputs:
         np.testing.assert_array_equal(
-            executor.map_chunks(tasks.too_few, [([Chunk(source, (slice(0, 2), None))], [])])[0], [read_array(source.path)[:2]]
+            executor.map_chunks(tasks.too_few, [([Chunk(source, (slice(0, 2), None))], [])])[0],
+            [read_array(source.path)[:2]],
         )
         return
     with pytest.raises(ValueError, match="returned 1 results for 2 outputs"):
@@ -439,7 +441,7 @@ def test_the_same_bits_whatever_runs_the_tasks(processes, pair):
 # ------------------------------------------------------------------------------------------------------- errors
 
 
-@pytest.mark.parametrize(("kind", "error"), [("value", ValueError), ("plain", tasks.Plain)])
+@pytest.mark.parametrize(("kind", "error"), [("value", ValueError), ("plain", tasks.PlainError)])
 def test_an_exception_comes_with_its_own_type_and_the_workers_traceback(executor, kind, error):
     """E7.3."""
     with pytest.raises(error) as caught:
@@ -449,7 +451,7 @@ def test_an_exception_comes_with_its_own_type_and_the_workers_traceback(executor
     notes = "\n".join(caught.value.__notes__)
     assert "in step, task 0 of 1: fail" in notes
     assert "executor_tasks.py" in notes
-    assert "ValueError: x" in notes or "Plain: x" in notes
+    assert "ValueError: x" in notes or "PlainError: x" in notes
 
 
 @pytest.mark.parametrize(
@@ -480,9 +482,11 @@ def test_a_task_that_calls_exit_does_not_end_the_run_quietly(executor):
 def test_the_error_names_the_task_and_its_slices(executor, pair):
     """A03, A12."""
     _, source, out = pair
-    with pytest.raises(tasks.Plain, match="the kernel refuses") as caught:
+    with pytest.raises(tasks.PlainError, match="the kernel refuses") as caught:
         executor.run_chunk_tasks(chunk_tasks(source, out, "executor_tasks:refuse")[3:4], desc="step")
-    assert re.search(r"step, task 0 of 1: refuse\(.*b\.zarr\[6:8, 0:5\], .*a\.zarr\[6:8, 0:5\]\)", caught.value.__notes__[0])
+    assert re.search(
+        r"step, task 0 of 1: refuse\(.*b\.zarr\[6:8, 0:5\], .*a\.zarr\[6:8, 0:5\]\)", caught.value.__notes__[0]
+    )
 
 
 def test_an_error_of_reading_is_raised_never_swallowed(executor, pair):
@@ -499,7 +503,7 @@ def test_after_an_error_no_more_tasks_are_begun_and_running_ones_end(tmp_path):
         folder = tmp_path / str(number)
         folder.mkdir()
         with Executor(**kind) as executor:
-            with pytest.raises(ValueError, match="^x"):
+            with pytest.raises(ValueError, match=r"^x"):
                 executor.map(tasks.mark_and_fail_at, [(str(folder), i, 3) for i in range(100)])
             begun = len(list(folder.iterdir()))
             assert 4 <= begun <= 10
@@ -510,7 +514,7 @@ def test_after_an_error_no_more_tasks_are_begun_and_running_ones_end(tmp_path):
 def test_the_next_map_finds_no_answers_of_one_that_failed(executor):
     """E4."""
     for _ in range(3):
-        with pytest.raises(ValueError, match="^x"):
+        with pytest.raises(ValueError, match=r"^x"):
             executor.map(tasks.fail_at, [(i, 7) for i in range(40)])
         assert executor.map(tasks.slow_double, [(i, 0.001) for i in range(20)]) == [2 * i for i in range(20)]
 
@@ -567,14 +571,16 @@ def test_a_backend_may_have_died_tasks_tried_again(caplog):
 
 
 def test_a_task_that_always_dies_is_an_error_in_the_end():
-    with Executor(backend=Unreliable(repeats=2, deaths=99)) as executor:
-        with pytest.raises(WorkerDiedError, match="node n1 went away, on double, task 0 of 4"):
-            executor.map(tasks.double, [(i,) for i in range(4)])
+    with (
+        Executor(backend=Unreliable(repeats=2, deaths=99)) as executor,
+        pytest.raises(WorkerDiedError, match="node n1 went away, on double, task 0 of 4"),
+    ):
+        executor.map(tasks.double, [(i,) for i in range(4)])
 
 
 def test_an_exception_is_never_tried_again():
     backend = Unreliable(repeats=5, deaths=0)
-    with Executor(backend=backend) as executor, pytest.raises(ValueError, match="^x"):
+    with Executor(backend=backend) as executor, pytest.raises(ValueError, match=r"^x"):
         executor.map(tasks.fail, [("value", "x")])
     assert set(backend.seen.values()) == {1}
 
@@ -583,9 +589,11 @@ def test_a_task_that_never_began_is_handed_out_again_or_reported_but_never_lost(
     """A14: its result must not be None by accident."""
     with Executor(backend=Unreliable(repeats=0, deaths=1, kind="dropped")) as executor:
         assert executor.map(tasks.double, [(1,), (2,)]) == [2, 4]
-    with Executor(backend=Unreliable(repeats=0, deaths=99, kind="dropped")) as executor:
-        with pytest.raises(WorkerDiedError):
-            executor.map(tasks.double, [(1,), (2,)])
+    with (
+        Executor(backend=Unreliable(repeats=0, deaths=99, kind="dropped")) as executor,
+        pytest.raises(WorkerDiedError),
+    ):
+        executor.map(tasks.double, [(1,), (2,)])
 
 
 def test_sixteen_processes_open_one_array_at_once_fifty_times(tmp_path):

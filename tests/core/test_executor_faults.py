@@ -37,7 +37,9 @@ def executor():
 def test_an_exit_is_named_within_five_seconds(executor):
     """E7.4."""
     begin = time.monotonic()
-    with pytest.raises(WorkerDiedError, match=r"worker \d \(process \d+\) ended with exit code 3 while it worked") as caught:
+    with pytest.raises(
+        WorkerDiedError, match=r"worker \d \(process \d+\) ended with exit code 3 while it worked"
+    ) as caught:
         executor.map(tasks.end, [(3,)] * 4, desc="step")
     assert time.monotonic() - begin < 5
     assert isinstance(caught.value, RuntimeError)
@@ -46,7 +48,11 @@ def test_an_exit_is_named_within_five_seconds(executor):
 
 @pytest.mark.parametrize(
     ("number", "name", "usual"),
-    [(signal.SIGKILL, "SIGKILL", "memory ran out"), (signal.SIGSEGV, "SIGSEGV", "compiled code"), (signal.SIGABRT, "SIGABRT", "compiled")],
+    [
+        (signal.SIGKILL, "SIGKILL", "memory ran out"),
+        (signal.SIGSEGV, "SIGSEGV", "compiled code"),
+        (signal.SIGABRT, "SIGABRT", "compiled"),
+    ],
 )
 def test_a_signal_is_named_with_what_it_usually_means(executor, number, name, usual):
     """A03."""
@@ -69,11 +75,16 @@ def test_a_death_names_the_slices_of_its_task(executor, tmp_path):
     """A03."""
     source = describe(write_array(tmp_path / "a.zarr", np.zeros((6, 4)), (2, 4)))
     with pytest.raises(WorkerDiedError, match=r"on step, task 0 of 1: crash_kernel\(.*a\.zarr\[2:4, :\]\)"):
-        executor.run_chunk_tasks([ChunkTask("executor_tasks:crash_kernel", [Chunk(source, (slice(2, 4), None))])], desc="step")
+        executor.run_chunk_tasks(
+            [ChunkTask("executor_tasks:crash_kernel", [Chunk(source, (slice(2, 4), None))])], desc="step"
+        )
 
 
 def test_with_one_worker_smaller_blocks_are_advised():
-    with Executor(processes=True, n_workers=1) as executor, pytest.raises(WorkerDiedError, match="Try smaller --chunks"):
+    with (
+        Executor(processes=True, n_workers=1) as executor,
+        pytest.raises(WorkerDiedError, match="Try smaller --chunks"),
+    ):
         executor.map(tasks.end, [(1,)])
 
 
@@ -84,7 +95,9 @@ def test_a_busy_neighbor_does_not_delay_the_news(executor):
 
     def submit(task, slot=None):
         future = run(task, slot)
-        future.add_done_callback(lambda done: seen.setdefault(b"ended with exit code" in done.result(), time.monotonic()))
+        future.add_done_callback(
+            lambda done: seen.setdefault(b"ended with exit code" in done.result(), time.monotonic())
+        )
         return future
 
     executor.backend.submit = submit
@@ -334,9 +347,13 @@ def test_a_worker_that_cannot_start_is_named_with_the_usual_reason(tmp_path):
         "if __name__ == '__mp_main__':\n    sys.exit(5)\n"
         "if __name__ == '__main__':\n    Executor(processes=True, n_workers=2).__enter__()\n"
     )
-    done = subprocess.run([sys.executable, script], env=_environment(), capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(
+        [sys.executable, script], env=_environment(), capture_output=True, text=True, timeout=60, check=False
+    )
     last = done.stderr.strip().splitlines()[-1]
-    assert re.search(r'worker 0 \(process \d+\) ended with exit code 5 while it started.*if __name__ == "__main__":', last)
+    assert re.search(
+        r'worker 0 \(process \d+\) ended with exit code 5 while it started.*if __name__ == "__main__":', last
+    )
 
 
 def test_workers_start_side_by_side():

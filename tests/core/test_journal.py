@@ -102,7 +102,9 @@ def test_a_line_cut_by_a_kill_costs_its_own_task_only_also_two_kills_later(path,
     third.close()
 
 
-@pytest.mark.parametrize("content", [b"", b"\n", b"garbage\n", b'["call"]\n', b'{"call": "call"', b"\xff\xfe\n", b"{}\n"])
+@pytest.mark.parametrize(
+    "content", [b"", b"\n", b"garbage\n", b'["call"]\n', b'{"call": "call"', b"\xff\xfe\n", b"{}\n"]
+)
 def test_a_damaged_journal_means_starting_over(path, content):
     path.write_bytes(content)
     journal = Journal(path, "call")

@@ -37,7 +37,9 @@ def test_affinity_is_obeyed():
         "print(usable_cores())\n"
         "with Executor() as e: print(len(e.backend.slots()))\n"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=Path(__file__).parents[2])
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=Path(__file__).parents[2]
+    )
     assert done.stdout.split() == ["1", "1"]
 
 
@@ -56,19 +58,45 @@ def fake(tmp_path, lines, files):
     ("lines", "files", "expected"),
     [
         # version 2: the tightest of the folder and those above it; page cache can be given back
-        ("0::/job/step\n", {"job/step/memory.max": "max\n", "job/memory.max": f"{300 * MIB}\n", "job/memory.current": f"{100 * MIB}\n"}, 200),
-        ("0::/job\n", {"job/memory.max": f"{300 * MIB}\n", "job/memory.current": f"{250 * MIB}\n",
-                       "job/memory.stat": f"anon 5\ninactive_file {40 * MIB}\nactive_file 7\n"}, 90),
+        (
+            "0::/job/step\n",
+            {
+                "job/step/memory.max": "max\n",
+                "job/memory.max": f"{300 * MIB}\n",
+                "job/memory.current": f"{100 * MIB}\n",
+            },
+            200,
+        ),
+        (
+            "0::/job\n",
+            {
+                "job/memory.max": f"{300 * MIB}\n",
+                "job/memory.current": f"{250 * MIB}\n",
+                "job/memory.stat": f"anon 5\ninactive_file {40 * MIB}\nactive_file 7\n",
+            },
+            90,
+        ),
         ("0::/job\n", {"job/memory.max": f"{100 * MIB}\n", "job/memory.current": f"{120 * MIB}\n"}, 0),
         # in a container the folder seen from outside does not exist, the limit is at the root
         ("0::/docker/abc\n", {"memory.max": f"{500 * MIB}\n", "memory.current": f"{100 * MIB}\n"}, 400),
         # version 1
-        ("4:memory:/job\n3:cpu,cpuacct:/job\n", {"memory/job/memory.limit_in_bytes": f"{200 * MIB}\n", "memory/job/memory.usage_in_bytes": f"{50 * MIB}\n",
-                            "memory/job/memory.stat": f"inactive_file 0\ntotal_inactive_file {10 * MIB}\n"}, 160),
-        ("4:memory:/docker/abc\n", {"memory/memory.limit_in_bytes": f"{100 * MIB}\n", "memory/memory.usage_in_bytes": "0\n"}, 100),
+        (
+            "4:memory:/job\n3:cpu,cpuacct:/job\n",
+            {
+                "memory/job/memory.limit_in_bytes": f"{200 * MIB}\n",
+                "memory/job/memory.usage_in_bytes": f"{50 * MIB}\n",
+                "memory/job/memory.stat": f"inactive_file 0\ntotal_inactive_file {10 * MIB}\n",
+            },
+            160,
+        ),
+        (
+            "4:memory:/docker/abc\n",
+            {"memory/memory.limit_in_bytes": f"{100 * MIB}\n", "memory/memory.usage_in_bytes": "0\n"},
+            100,
+        ),
     ],
     ids=["v2 parent", "v2 page cache", "v2 full", "v2 container", "v1", "v1 container"],
-)  # fmt: skip
+)
 def test_the_memory_limit_of_a_cgroup_is_obeyed(tmp_path, lines, files, expected):
     """A04."""
     assert get_mem_avail(*fake(tmp_path, lines, files)) == expected * MIB
@@ -86,10 +114,18 @@ def test_without_a_cgroup_limit_the_machine_counts(tmp_path):
         ("0::/job\n", {"job/cpu.max": "150000 100000\n"}, [1.5]),
         ("0::/job\n", {"job/cpu.max": "max 100000\n"}, []),
         ("0::/a/b\n", {"a/cpu.max": "300000 100000\n", "a/b/cpu.max": "max 100000\n"}, [3.0]),
-        ("3:cpu,cpuacct:/job\n", {"cpu,cpuacct/job/cpu.cfs_quota_us": "50000\n", "cpu,cpuacct/job/cpu.cfs_period_us": "100000\n"}, [0.5]),
-        ("3:cpu,cpuacct:/job\n", {"cpu,cpuacct/job/cpu.cfs_quota_us": "-1\n", "cpu,cpuacct/job/cpu.cfs_period_us": "100000\n"}, []),
+        (
+            "3:cpu,cpuacct:/job\n",
+            {"cpu,cpuacct/job/cpu.cfs_quota_us": "50000\n", "cpu,cpuacct/job/cpu.cfs_period_us": "100000\n"},
+            [0.5],
+        ),
+        (
+            "3:cpu,cpuacct:/job\n",
+            {"cpu,cpuacct/job/cpu.cfs_quota_us": "-1\n", "cpu,cpuacct/job/cpu.cfs_period_us": "100000\n"},
+            [],
+        ),
     ],
-)  # fmt: skip
+)
 def test_the_cpu_quota_of_a_cgroup_is_read(tmp_path, lines, files, expected):
     assert memory._cpu_quotas(*fake(tmp_path, lines, files)) == expected
 
@@ -171,7 +207,9 @@ def test_a_task_that_does_not_fit_is_refused_with_the_sizes(kind):
     with Executor(**kind, max_memory=2 * GIB) as executor:
         assert executor.fits(100 * MIB)
         assert not executor.fits(3 * GIB)
-        with pytest.raises(MemoryBudgetError, match=r"one task needs 3\.0 GiB, the run may use 1\.\d GiB \(of 2\.0 GiB\)") as caught:
+        with pytest.raises(
+            MemoryBudgetError, match=r"one task needs 3\.0 GiB, the run may use 1\.\d GiB \(of 2\.0 GiB\)"
+        ) as caught:
             executor.run_chunk_tasks([ChunkTask("executor_tasks:pid")], desc="x", task_bytes=3 * GIB)
     assert isinstance(caught.value, MemoryError)
 
@@ -193,7 +231,10 @@ def test_a_run_beyond_the_limit_is_stopped_and_named(kind):
         executor.map(tasks.pid, [()] * 4)
         executor._watch._limit = memory.tree_bytes([os.getpid(), *executor.backend.pids()]) + 150 * MIB
         begin = time.monotonic()
-        with pytest.raises(MemoryBudgetError, match=r"step: the run used .* more than it may; tasks under way: [\d, ]+ of 50; choose smaller"):
+        with pytest.raises(
+            MemoryBudgetError,
+            match=r"step: the run used .* more than it may; tasks under way: [\d, ]+ of 50; choose smaller",
+        ):
             executor.map(tasks.allocate, [(300, 0.4)] * 50, desc="step")
         assert time.monotonic() - begin < 10
         executor._watch._limit = 100 * GIB
@@ -248,7 +289,10 @@ def test_memory_does_not_grow_with_the_number_of_tasks(kind, tmp_path):
         out = Layout(str(tmp_path / f"{count}.zarr"), (count * chunk,), "float64", (chunk,))
         create(out, out.path)
         with Executor(**kind) as executor:
-            work = [ChunkTask("executor_tasks:add_one", [Chunk(source, b)], [Chunk(out, b)]) for b in blocks(out.shape, out.chunks)]
+            work = [
+                ChunkTask("executor_tasks:add_one", [Chunk(source, b)], [Chunk(out, b)])
+                for b in blocks(out.shape, out.chunks)
+            ]
             executor.run_chunk_tasks(work, desc="x", task_bytes=work[0].nbytes)
             peaks.append(executor.peak_bytes)
         here.append(sum(memory.resident(os.getpid())))

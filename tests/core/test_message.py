@@ -48,11 +48,11 @@ def test_what_cannot_be_pickled_is_refused_by_name_of_the_task(thing):
 
 
 def test_an_exception_keeps_its_type_arguments_and_attributes():
-    error = tasks.Plain("x", 3)
+    error = tasks.PlainError("x", 3)
     error.detail = {"a": 1}
     again = Outcome.unpack(raised(error).pack())
     assert again.kind == "raised"
-    assert type(again.value) is tasks.Plain
+    assert type(again.value) is tasks.PlainError
     assert again.value.args == ("x", 3)
     assert again.value.detail == {"a": 1}
 
@@ -62,7 +62,7 @@ def test_an_exception_that_pickle_cannot_rebuild_becomes_a_task_error(error):
     """Both that fail while pickling and those that fail only at the other end."""
     try:
         raise error
-    except Exception as caught:
+    except type(error) as caught:
         outcome = Outcome.unpack(raised(caught).pack())
     assert type(outcome.value) is TaskError
     assert outcome.value.type_name == type(error).__name__
@@ -88,4 +88,9 @@ def test_a_result_that_cannot_be_pickled_is_an_error_that_says_so():
 def test_a_task_error_survives_pickling_itself():
     error = TaskError("OddError", "odd", "trace")
     again = pickle.loads(pickle.dumps(error))
-    assert (again.type_name, again.message, again.traceback, str(again)) == ("OddError", "odd", "trace", "OddError: odd")
+    assert (again.type_name, again.message, again.traceback, str(again)) == (
+        "OddError",
+        "odd",
+        "trace",
+        "OddError: odd",
+    )

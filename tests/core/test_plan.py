@@ -69,12 +69,15 @@ def test_a_write_to_an_array_that_the_plan_does_not_make_is_refused():
     assert problems(*whole(), task(None, other)) == ["task 9 writes other.zarr, which is not an output of the plan"]
 
 
-@pytest.mark.parametrize("inputs", [[Chunk(OUT, (slice(0, 2), ALL))], [Stream(Chunk(OUT, None), 0)], [Chunk("out.zarr")]])
+@pytest.mark.parametrize(
+    "inputs", [[Chunk(OUT, (slice(0, 2), ALL))], [Stream(Chunk(OUT, None), 0)], [Chunk("out.zarr")]]
+)
 def test_no_task_reads_what_another_writes(inputs):
     """No task ever waits for another."""
-    assert any(p.startswith("task 0 reads out.zarr") and p.endswith("which this plan writes") for p in problems(
-        task(None, inputs=inputs)
-    ))  # fmt: skip
+    assert any(
+        p.startswith("task 0 reads out.zarr") and p.endswith("which this plan writes")
+        for p in problems(task(None, inputs=inputs))
+    )
 
 
 @pytest.mark.parametrize("kernel", ["f", "m.f", "m:f.g", ":f", "m:", "m kernels:f", "1m:f"])
@@ -99,7 +102,8 @@ def test_an_empty_array_needs_no_task():
 
 
 @pytest.mark.parametrize(
-    ("dtype", "size"), [("bool", 1), ("int8", 1), ("uint16", 2), ("int64", 8), ("float32", 4), ("complex64", 8), ("complex128", 16)]
+    ("dtype", "size"),
+    [("bool", 1), ("int8", 1), ("uint16", 2), ("int64", 8), ("float32", 4), ("complex64", 8), ("complex128", 16)],
 )
 def test_sizes_of_dtypes(dtype, size):
     assert itemsize(dtype) == size
@@ -136,7 +140,11 @@ def test_a_moved_plan_reads_and_writes_elsewhere():
     source = Array("in.zarr", (4,), "int32", (4,))
     plan = Plan(
         [out],
-        [ChunkTask("m:f", [Chunk(source), Stream(Chunk(source), 0), 3], [Chunk(out)], {"later": Chunk(source), "k": 1})],
+        [
+            ChunkTask(
+                "m:f", [Chunk(source), Stream(Chunk(source), 0), 3], [Chunk(out)], {"later": Chunk(source), "k": 1}
+            )
+        ],
         attributes={"scratch:tmp": {"a": 1}},
         texts={"scratch:tmp/note.txt": "hi"},
     )

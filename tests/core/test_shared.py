@@ -37,7 +37,7 @@ def test_an_object_is_read_only_wherever_its_arrays_are(processes):
     with Executor(processes=processes, n_workers=2) as executor:
         array = np.arange(4)
         handle = executor.put(array)
-        with pytest.raises(ValueError, match="read-only"):
+        with pytest.raises(ValueError, match=r"read-only"):
             executor.map(tasks.write_into, [(handle,)])
         assert executor.map(tasks.writeable, [(executor.put({"a": array}),)]) == [False]
         assert array.flags.writeable
@@ -84,7 +84,10 @@ def test_what_is_not_an_array_can_be_shared_too():
 
 @pytest.mark.parametrize("processes", [False, True])
 def test_what_cannot_be_pickled_is_refused(processes):
-    with Executor(processes=processes, n_workers=1) as executor, pytest.raises(UsageError, match="generator cannot be shared"):
+    with (
+        Executor(processes=processes, n_workers=1) as executor,
+        pytest.raises(UsageError, match="generator cannot be shared"),
+    ):
         executor.put(i for i in ())
 
 
@@ -100,17 +103,27 @@ def test_a_released_object_is_named_and_a_new_one_is_not_mistaken_for_it(process
 
 def test_nothing_stays_on_disk_after_an_error(tmp_path):
     """E7.3."""
-    with pytest.raises(ValueError, match="^x"), Executor(processes=True, n_workers=1, scratch=str(tmp_path)) as executor:
-        executor.put(np.ones(1000))
-        assert len(list(tmp_path.iterdir())) == 1
-        executor.map(tasks.fail, [("value", "x")])
+
+    def run():
+        with Executor(processes=True, n_workers=1, scratch=str(tmp_path)) as executor:
+            executor.put(np.ones(1000))
+            assert len(list(tmp_path.iterdir())) == 1
+            executor.map(tasks.fail, [("value", "x")])
+
+    with pytest.raises(ValueError, match=r"^x"):
+        run()
     assert list(tmp_path.iterdir()) == []
 
 
 def test_nothing_stays_on_disk_after_a_keyboard_interrupt(tmp_path):
-    with pytest.raises(KeyboardInterrupt), Executor(processes=True, n_workers=1, scratch=str(tmp_path)) as executor:
-        executor.put(np.ones(1000))
-        raise KeyboardInterrupt
+
+    def run():
+        with Executor(processes=True, n_workers=1, scratch=str(tmp_path)) as executor:
+            executor.put(np.ones(1000))
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run()
     assert list(tmp_path.iterdir()) == []
 
 
@@ -149,9 +162,11 @@ def test_the_scratch_folder_can_be_chosen_by_the_environment(tmp_path, monkeypat
 def test_a_full_scratch_disk_is_named(tmp_path, monkeypatch):
     """A28: every byte written to /dev/full meets a full disk."""
     monkeypatch.setattr("tempfile.mkdtemp", lambda prefix, dir: _folder_of_full_files(tmp_path))
-    with Executor(processes=True, n_workers=1, scratch=str(tmp_path)) as executor:
-        with pytest.raises(DiskFullError, match="no space left"):
-            executor.put(np.ones(10))
+    with (
+        Executor(processes=True, n_workers=1, scratch=str(tmp_path)) as executor,
+        pytest.raises(DiskFullError, match="no space left"),
+    ):
+        executor.put(np.ones(10))
 
 
 def _folder_of_full_files(tmp_path):

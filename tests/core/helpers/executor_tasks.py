@@ -30,7 +30,7 @@ class LockedError(Exception):
         self.lock = threading.Lock()
 
 
-class Plain(ValueError):
+class PlainError(ValueError):
     """An exception of the user's own that travels well."""
 
 
@@ -57,9 +57,14 @@ def where(*_):
 
 
 def fail(kind, *args):
-    raise {"value": ValueError, "plain": Plain, "two": TwoArgumentsError, "locked": LockedError, "exit": SystemExit}[kind](
-        *args
-    )
+    kinds = {
+        "value": ValueError,
+        "plain": PlainError,
+        "two": TwoArgumentsError,
+        "locked": LockedError,
+        "exit": SystemExit,
+    }
+    raise kinds[kind](*args)
 
 
 def fail_at(x, bad):
@@ -181,7 +186,7 @@ def blas(*_):
 
 
 def say(text):
-    print(text)
+    sys.stdout.write(f"{text}\n")
     sys.stdout.flush()
     os.write(1, f"{text} raw\n".encode())
     subprocess.run(["echo", f"{text} child"], check=True)
@@ -226,7 +231,7 @@ def too_few(array):
 
 
 def refuse(_array):
-    raise Plain("the kernel refuses")
+    raise PlainError("the kernel refuses")
 
 
 def open_often(path, times):

@@ -1,0 +1,1 @@
+"""What `moraine simulate` is made of: orbits, random fields, the ground, and the images of it."""
