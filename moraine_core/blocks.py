@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from itertools import product
 from math import ceil, prod
-from typing import TYPE_CHECKING, TypeAlias
 
 from moraine_core.errors import LayoutError
 
+TYPE_CHECKING = False  # as type checkers know it; importing typing would cost every new worker milliseconds
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from typing import TypeAlias
 
 Shape: TypeAlias = tuple[int, ...]
 Block: TypeAlias = tuple[slice, ...]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from moraine_core import store
 from moraine_core.blocks import box_shape
-from moraine_core.command import Input, Output
+from moraine_core.declaration import Input, Output
 from moraine_core.errors import (
     LayoutError,
     MemoryBudgetError,
@@ -29,7 +29,7 @@ from moraine_core.store import Staging
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Mapping
 
-    from moraine_core.command import Command, Parameter
+    from moraine_core.declaration import Command, Parameter
     from moraine_core.options import Workers
 
 log = logging.getLogger("moraine")

@@ -1,18 +1,74 @@
-"""Which of our distributions brings which command, so that a missing one can be named.
+"""Our commands: which distribution brings each, its family and its summary.
 
-This is data, not a dependency: nothing here is imported or required. A test compares it with the packages.
+So that a command that is not installed can be named, and the help can list commands without importing them. This is
+data, not a dependency: nothing here is imported or required. It is generated from the packages, and a test compares it
+with them.
 """
 
 from __future__ import annotations
 
-DISTRIBUTIONS: dict[str, tuple[str, ...]] = {
-    "moraine-points": ("pc-hix", "pc-logic-ras", "pc-sort", "ras2pc"),
-    "moraine-ps": ("amp-disp",),
-    "moraine-raster": ("image-pairs", "math"),
-    "moraine-view": ("pc-pyramid", "ras-pyramid"),
+from typing import NamedTuple
+
+
+class Entry(NamedTuple):
+    """What is known of a command without importing it."""
+
+    distribution: str
+    family: str
+    summary: str
+
+
+COMMANDS: dict[str, Entry] = {
+    "amp-disp": Entry(
+        "moraine-ps",
+        "ps",
+        "Compute the amplitude dispersion index, standard deviation over mean of a pixel's amplitude.",
+    ),
+    "image-pairs": Entry(
+        "moraine-raster",
+        "raster",
+        "Write the pairs of images of a stack that lie close to each other in the order of dates.",
+    ),
+    "load-gamma-flatten-rslc": Entry(
+        "moraine-load",
+        "load",
+        "Load co-registered SLCs of GAMMA and remove the phase of flat Earth and topography.",
+    ),
+    "load-gamma-lat-lon-hgt": Entry(
+        "moraine-load",
+        "load",
+        "Load latitude, longitude and height of the pixels of a radar image.",
+    ),
+    "load-gamma-look-vector": Entry(
+        "moraine-load",
+        "load",
+        "Load the look vectors of a radar image: from GAMMA's, in map geometry, or from heights and the orbit.",
+    ),
+    "load-gamma-metadata": Entry("moraine-load", "load", "Write the metadata of a stack of GAMMA as TOML."),
+    "load-gamma-range": Entry("moraine-load", "load", "Load the slant range of each pixel of a radar image."),
+    "math": Entry("moraine-raster", "raster", "Evaluate an expression on arrays, element by element."),
+    "pc-hix": Entry("moraine-points", "points", "Compute the Hilbert index of points from their grid index."),
+    "pc-logic-ras": Entry("moraine-points", "points", "Choose the pixels of a raster where a condition holds."),
+    "pc-pyramid": Entry(
+        "moraine-view",
+        "view",
+        "Build the pyramid of a point cloud: the points, rasters of them for pictures, and exact statistics.",
+    ),
+    "pc-sort": Entry("moraine-points", "points", "Sort a point cloud by its index, and its data with it."),
+    "ras-pyramid": Entry(
+        "moraine-view",
+        "view",
+        "Build the pyramid of a raster: coarser and coarser versions for pictures, and exact statistics.",
+    ),
+    "ras2pc": Entry("moraine-points", "points", "Take the values of rasters at points."),
+    "simulate": Entry(
+        "moraine-load",
+        "load",
+        "Simulate a stack of coregistered, unflattened SLCs in GAMMA format, with everything known about it.",
+    ),
+    "transform": Entry(
+        "moraine-raster",
+        "raster",
+        "Transform coordinates, by default longitude and latitude to web mercator.",
+    ),
 }
-
-
-def distribution_of(command: str) -> str | None:
-    """Return the distribution that brings a command of ours, or None."""
-    return next((name for name, commands in DISTRIBUTIONS.items() if command in commands), None)

@@ -5,8 +5,7 @@ A message is one sentence that names the parameter, the path, what was found and
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+TYPE_CHECKING = False  # as type checkers know it; importing typing would cost every new worker milliseconds
 if TYPE_CHECKING:
     from collections.abc import Sequence
 

@@ -16,10 +16,13 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import Any
 
-    from moraine_core.command import Command
+    from moraine_core.declaration import Command
     from moraine_core.executor.backend import ExecutorSpec
     from moraine_core.plan import Plan
     from moraine_core.run import Record, TaskDone
+
+API = 1
+"""Number of the interface between host and plugins; a plugin made for a higher one is not loaded."""
 
 hookspec = pluggy.HookspecMarker("moraine")
 hookimpl = pluggy.HookimplMarker("moraine")

@@ -18,15 +18,16 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import pluggy
 
-from moraine_core import hookspec
-from moraine_core.catalog import distribution_of
-from moraine_core.command import API, Command
+from moraine_core import __version__, hookspec
+from moraine_core.catalog import COMMANDS as CATALOG
 from moraine_core.errors import PluginError, UsageError
+from moraine_core.hookspec import API
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from importlib.metadata import EntryPoint
 
+    from moraine_core.declaration import Command
     from moraine_core.executor.backend import Backend
     from moraine_core.options import Workers
 
@@ -100,6 +101,7 @@ class PluginHost:
         self._hooks: list[tuple[EntryPoint, PluginRecord]] = []
         self._commands: dict[str, Command] = {}
         self._owners: dict[str, str] = {}
+        self._distributions: dict[int, tuple[str, str]] = {}
         self._hooks_loaded = False
         for entry in entry_points:
             self._file(entry)
@@ -107,8 +109,7 @@ class PluginHost:
 
     def _file(self, entry: EntryPoint) -> None:
         """Note an entry point under its name, without importing it."""
-        distribution = entry.dist.name if entry.dist is not None else entry.value.partition(".")[0]
-        version = entry.dist.version if entry.dist is not None else ""
+        distribution, version = self._owner(entry)
         record = PluginRecord(entry.name, entry.group, distribution, version)
         if {_spelled(entry.name), _spelled(distribution)} & self._blocked:
             record.status, record.reason = "blocked", "named in MORAINE_BLOCK"
@@ -116,6 +117,16 @@ class PluginHost:
             self._hooks.append((entry, record))
         else:
             self._entries.setdefault(_spelled(entry.name), []).append((entry, record))
+
+    def _owner(self, entry: EntryPoint) -> tuple[str, str]:
+        """Return distribution and version; each distribution's metadata is parsed once, not for every entry point."""
+        if entry.dist is None:
+            return entry.value.partition(".")[0], ""
+        key = id(entry.dist)
+        if key not in self._distributions:
+            metadata = entry.dist.metadata
+            self._distributions[key] = (metadata["Name"], metadata["Version"])
+        return self._distributions[key]
 
     def _mark_clashes(self) -> None:
         for name, found in self._entries.items():
@@ -164,10 +175,32 @@ class PluginHost:
                 continue
         return found
 
+    def overview(self) -> list[tuple[str, str, str]]:
+        """Return name, family and summary of all commands, or with the family ``not usable`` the reason.
+
+        Commands of ours in the version of this host are told from the catalog, without being imported: a list of
+        commands must not cost what loading all of them does.
+        """
+        rows = []
+        for name in self.names():
+            known = CATALOG.get(name)
+            found = self._entries.get(name, [])
+            if known is not None and len(found) == 1 and _is_ours(found[0][1], known.distribution):
+                rows.append((name, known.family, known.summary))
+                continue
+            try:
+                command = self.command(name)
+                rows.append((name, command.family, command.summary))
+            except PluginError as error:
+                rows.append((name, "not usable", str(error)))
+        return rows
+
     def _load_command(self, name: str) -> None:
         usable = [pair for pair in self._entries[name] if pair[1].status != "blocked"]
         entry, record = usable[0] if usable else self._entries[name][0]
         if record.status in ("found", "ok"):
+            from moraine_core.declaration import Command
+
             loaded = self._import(entry, record)
             if isinstance(loaded, Command) and _spelled(loaded.name) == name:
                 if _fits(record, loaded.api):
@@ -196,8 +229,8 @@ class PluginHost:
         return loaded
 
     def _unknown(self, name: str) -> str:
-        distribution = distribution_of(name)
-        if distribution is not None:
+        if name in CATALOG:
+            distribution = CATALOG[name].distribution
             return f"{name} is not installed; it comes with {distribution}: pip install {distribution}"
         close = difflib.get_close_matches(name, [*self.names(), *BUILTINS], n=1)
         return f"no command {name}" + (f"; did you mean {close[0]}?" if close else "; see moraine list")
@@ -223,10 +256,7 @@ class PluginHost:
             self._manager.register(module)
             self._manager.check_pending()
             brought = list(getattr(module, "moraine_commands", list)())
-            for command in brought:
-                if not isinstance(command, Command):
-                    msg = f"moraine_commands() brings a {type(command).__name__}, expected commands made by @command"
-                    raise TypeError(msg)
+            _prove_commands(brought)
         except Exception as error:  # noqa: BLE001 - a plugin's hooks run anybody's code
             _mark_broken(record, error)
             if self._manager.is_registered(module):
@@ -294,6 +324,22 @@ class PluginHost:
         found = [record for entries in self._entries.values() for _, record in entries]
         found += [record for _, record in self._hooks]
         return sorted(found, key=lambda record: (record.distribution, record.group, record.name))
+
+
+def _prove_commands(brought: Sequence[Any]) -> None:
+    """Raise unless all that a hook brings are commands."""
+    if brought:
+        from moraine_core.declaration import Command
+
+        for command in brought:
+            if not isinstance(command, Command):
+                msg = f"moraine_commands() brings a {type(command).__name__}, expected commands made by @command"
+                raise TypeError(msg)
+
+
+def _is_ours(record: PluginRecord, distribution: str) -> bool:
+    """Tell whether a command is ours, in the version of this host, and nothing is known against it."""
+    return record.distribution == distribution and record.version == __version__ and record.status in ("found", "ok")
 
 
 def _fits(record: PluginRecord, api: int) -> bool:

@@ -15,7 +15,7 @@ from moraine_core.errors import StoreNotFoundError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from moraine_core.command import Command
+    from moraine_core.declaration import Command
 
 
 def package_version(command: Command) -> str:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from types import TracebackType
 
-    from moraine_core.command import Command
+    from moraine_core.declaration import Command
     from moraine_core.plan import Array
     from moraine_core.plugins import PluginHost
     from moraine_core.store import Staging

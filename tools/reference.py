@@ -11,6 +11,7 @@ from __future__ import annotations
 import ast
 import inspect
 import itertools
+import json
 import re
 import sys
 import tempfile
@@ -23,7 +24,8 @@ from typing import TYPE_CHECKING, Any, Union, get_args, get_origin, get_type_hin
 
 from moraine_core import Chunk, Command, Stream, UsageError, hookimpl
 from moraine_core.cli import builtins
-from moraine_core.cli.group import HOST_PARAMETERS, make_app
+from moraine_core.cli.declared import HOST_PARAMETERS
+from moraine_core.cli.group import make_app
 from moraine_core.cli.output import GLOBAL_HELP, VERSION_HELP
 from moraine_core.executor import Executor
 from moraine_core.plugins import BUILTINS, PluginHost
@@ -36,7 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from moraine_core import ChunkTask, Plan
-    from moraine_core.command import Parameter
+    from moraine_core.declaration import Parameter
 
 ROOT = Path(__file__).parents[1]
 PAGES = Path("docs/commands")
@@ -52,7 +54,7 @@ def files() -> dict[Path, str]:
     made = {PAGES / f"{command.name}.md": page(command) for command in commands}
     made[PAGES / "built-ins.md"] = builtins_page(host)
     made[PAGES / "README.md"] = index(commands)
-    made[CATALOG] = catalog(distributions)
+    made[CATALOG] = catalog(distributions, host)
     return made
 
 
@@ -368,17 +370,20 @@ def index(commands: Sequence[Command]) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def catalog(distributions: dict[str, list[str]]) -> str:
-    """Return the source of the catalog with the commands of each distribution."""
-    lines = ["DISTRIBUTIONS: dict[str, tuple[str, ...]] = {"]
-    for name, commands in distributions.items():
-        quoted = [f'"{command}"' for command in commands]
-        line = f'    "{name}": ({", ".join(quoted)}{"," if len(quoted) == 1 else ""}),'
+def catalog(distributions: dict[str, list[str]], host: PluginHost) -> str:
+    """Return the source of the catalog with the distribution, family and summary of each command."""
+    owners = {command: name for name, commands in distributions.items() for command in commands}
+    lines = ["COMMANDS: dict[str, Entry] = {"]
+    for name in sorted(owners):
+        command = host.command(name)
+        fields = [json.dumps(text, ensure_ascii=False) for text in (owners[name], command.family, command.summary)]
+        line = f'    "{name}": Entry({", ".join(fields)}),'
         if len(line) > 120:
-            line = "\n".join([f'    "{name}": (', *(f"        {command}," for command in quoted), "    ),"])
+            line = "\n".join([f'    "{name}": Entry(', *(f"        {field}," for field in fields), "    ),"])
         lines.append(line)
     source = (ROOT / CATALOG).read_text(encoding="utf-8")
-    return re.sub(r"DISTRIBUTIONS: [^\n]*\n.*?^}", "\n".join([*lines, "}"]), source, flags=re.DOTALL | re.MULTILINE)
+    made = "\n".join([*lines, "}"])
+    return re.sub(r"COMMANDS: [^\n]*\n.*?^}", lambda _: made, source, flags=re.DOTALL | re.MULTILINE)
 
 
 # --------------------------------------------------------------------------------------------------------- markdown

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import json
 import logging
 import os
@@ -178,6 +177,8 @@ def stdout_to_stderr() -> Iterator[None]:
             yield
         finally:
             # what a C library has printed may still wait in its own buffer
+            import ctypes  # here: it takes a millisecond that a help page need not spend
+
             ctypes.CDLL(None).fflush(None)
             os.dup2(kept, 1)
             os.close(kept)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from moraine_core.arguments import convert
 from moraine_core.cli.result import Result
-from moraine_core.command import Command, parameters_of
+from moraine_core.declaration import Command, parameters_of
 from moraine_core.executor.memory import gib
 from moraine_core.options import RUN_NAMES, WORKER_NAMES, RunOptions, Workers
 from moraine_core.run import Record, run_command

@@ -5,9 +5,10 @@ Its names are loaded when they are asked for: a worker process imports this pack
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
+TYPE_CHECKING = False  # as type checkers know it; importing typing would cost every new worker milliseconds
 if TYPE_CHECKING:
+    from typing import Any
+
     from moraine_core.executor.core import Executor
     from moraine_core.executor.worker import exit_if_unguarded
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import pickle
 import traceback
-from dataclasses import dataclass
-from typing import Any, Literal
 
 from moraine_core.errors import TaskError, UsageError
+
+TYPE_CHECKING = False  # as type checkers know it; importing typing would cost every new worker milliseconds
+if TYPE_CHECKING:
+    from typing import Any, Literal
 
 MESSAGE_LIMIT = 64 * 1024
 """Largest task in bytes: paths, slices and options fit easily, an array does not."""
@@ -35,7 +37,6 @@ def pack(task: Any) -> bytes:
     return message
 
 
-@dataclass(slots=True)
 class Outcome:
     """How a task ended.
 
@@ -49,9 +50,10 @@ class Outcome:
         The worker's traceback of an exception.
     """
 
-    kind: Literal["ok", "raised", "died", "dropped"]
-    value: Any
-    traceback: str = ""
+    __slots__ = ("kind", "traceback", "value")
+
+    def __init__(self, kind: Literal["ok", "raised", "died", "dropped"], value: Any, traceback: str = "") -> None:
+        self.kind, self.value, self.traceback = kind, value, traceback
 
     def pack(self) -> bytes:
         """Return the outcome as bytes; a result that cannot be pickled becomes an error that says so."""

@@ -14,14 +14,14 @@ import pickle
 import queue
 import signal
 import threading
-from dataclasses import dataclass
 from multiprocessing.process import current_process, parent_process
-from typing import TYPE_CHECKING, Any
 
 from moraine_core.executor.message import Outcome, raised
 
+TYPE_CHECKING = False  # as type checkers know it; importing typing would cost every new worker milliseconds
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
+    from typing import Any
 
 SERIAL_LIBRARIES = dict.fromkeys(
     (
@@ -58,7 +58,6 @@ STOP_SECONDS = 10.0
 """How long running tasks may take to end before their worker is terminated."""
 
 
-@dataclass(frozen=True)
 class Settings:
     """How a worker works.
 
@@ -72,9 +71,8 @@ class Settings:
         Bind and check the GPU that the environment names.
     """
 
-    threads: int = 1
-    write_behind: bool = False
-    gpu: bool = False
+    def __init__(self, threads: int = 1, *, write_behind: bool = False, gpu: bool = False) -> None:
+        self.threads, self.write_behind, self.gpu = threads, write_behind, gpu
 
 
 def run_packed(message: bytes) -> bytes:

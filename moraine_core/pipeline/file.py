@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from moraine_core.arguments import convert
-from moraine_core.command import parameters_of
+from moraine_core.declaration import parameters_of
 from moraine_core.errors import UsageError, raise_problems
 from moraine_core.options import WORKER_NAMES, RunOptions, Workers
 from moraine_core.quicklook import quicklook_options

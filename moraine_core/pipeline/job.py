@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from moraine_core.arguments import convert
-from moraine_core.command import Command, Input, Output, unknown_argument
+from moraine_core.declaration import Command, Input, Output, unknown_argument
 from moraine_core.errors import MoraineError, ProblemsError, UsageError, raise_problems
 from moraine_core.journal import digest
 from moraine_core.options import WORKER_NAMES, Workers

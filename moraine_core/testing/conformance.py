@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from moraine_core.command import Command
+    from moraine_core.declaration import Command
     from moraine_core.plan import Plan
 
 MEMORY_SCALE = 40

@@ -12,7 +12,7 @@ from moraine_core.testing.running import GivenPool
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from moraine_core.command import Command
+    from moraine_core.declaration import Command
 
 
 def measured_growth(command: Command, small: Mapping[str, Any], large: Mapping[str, Any], host: Any) -> int:

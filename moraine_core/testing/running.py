@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from moraine_core import store
-from moraine_core.command import Command, Input, Output
+from moraine_core.declaration import Command, Input, Output
 from moraine_core.executor import Executor
 from moraine_core.executor.backend import Slot
 from moraine_core.executor.worker import run_packed

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from moraine_core.cli.builtins import FUNCTIONS
-from moraine_core.cli.group import HOST_PARAMETERS
+from moraine_core.cli.declared import HOST_PARAMETERS
 from moraine_core.plan import KERNEL_PATTERN, itemsize
 from moraine_core.plugins import BUILTINS, RESERVED, PluginHost
 from moraine_core.task import resolve
 
 if TYPE_CHECKING:
-    from moraine_core.command import Command, Parameter
+    from moraine_core.declaration import Command, Parameter
 
 ROOT = Path(__file__).parents[2]
 

@@ -25,7 +25,7 @@ ROOMS = {
     "arguments": "errors plan",
     "options": "arguments",
     "hookspec": "",
-    "command": "arguments errors hookspec options plan",
+    "declaration": "arguments errors hookspec options plan",
     "catalog": "",
     "cache": "",
     "device": "errors",
@@ -34,21 +34,21 @@ ROOMS = {
     "executor": "cache errors options task",
     "journal": "errors store",
     "provenance": "errors journal store",
-    "call": "blocks command errors executor plan provenance store",
-    "run": "call command device errors executor journal options plan provenance store task",
+    "call": "blocks declaration errors executor plan provenance store",
+    "run": "call declaration device errors executor journal options plan provenance store task",
     "summary": "journal provenance store",
     "quicklook": "arguments errors store",
-    "plugins": "catalog command errors hookspec",
+    "plugins": "catalog declaration errors hookspec",
     "check": "blocks errors store",
-    "pipeline": "arguments call command device errors journal options plugins quicklook run store summary",
-    "cli": "arguments command errors executor options plugins provenance quicklook run summary",
-    "testing": "command errors executor hookspec options plan plugins run store task",
+    "pipeline": "arguments call declaration device errors journal options plugins quicklook run store summary",
+    "cli": "arguments declaration errors executor options plugins provenance quicklook run summary",
+    "testing": "declaration errors executor hookspec options plan plugins run store task",
 }
 """What each room of the core may import: rooms above it in this table only, so that there are no circles."""
 
 WHEN_CALLED = {
     "plan": "store",  # an Array or a Chunk reads itself: in a worker, or for a small index
-    "command": "run",  # a command is also a Python call
+    "declaration": "run",  # a command is also a Python call
     "executor": "device plan store",  # loaded in the worker, or where a GPU was asked for
     "plugins": "task",  # the class of an executor is named as text, like a kernel
     "task": "store",

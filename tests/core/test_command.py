@@ -8,7 +8,7 @@ import pytest
 import run_commands
 
 from moraine_core import Array, Blocks1D, Blocks2D, Input, Output, Pairs, UsageError, Workers, command
-from moraine_core.command import API, Command
+from moraine_core.declaration import API, Command
 from moraine_core.plan import Layout
 
 

@@ -183,12 +183,23 @@ def test_no_code_of_ours_forks():
     assert found == []
 
 
-def test_numerical_libraries_have_one_thread(executor):
-    """A43 and design: the Executor owns the cores."""
-    for _ in range(2):
-        for counts in executor.map(tasks.library_threads, [()] * 8):
-            assert len(counts) >= 2
-            assert set(counts) == {1}
+@pytest.mark.parametrize("arguments", ["n_workers=1", "n_workers=4", "processes=True, n_workers=2"])
+@pytest.mark.parametrize("loaded", ["", "import numpy"], ids=["loaded by the tasks", "numpy loaded before"])
+def test_numerical_libraries_have_one_thread(arguments, loaded):
+    """Design: the Executor owns the cores, whatever the environment says of BLAS, OpenMP and numba."""
+    code = f"""
+        {loaded or "pass"}
+        import executor_tasks as tasks
+        from moraine_core import Executor
+        if __name__ == "__main__":
+            with Executor({arguments}) as executor:
+                for _ in range(2):
+                    for counts in executor.map(tasks.library_threads, [()] * 8):
+                        assert len(counts) >= 2
+                        assert set(counts) == {{1}}, counts
+    """
+    env = environment(OMP_NUM_THREADS="2", OPENBLAS_NUM_THREADS="2", NUMBA_NUM_THREADS="2")
+    subprocess.run([sys.executable, "-c", textwrap.dedent(code)], env=env, timeout=100, check=True)
 
 
 def test_the_library_threads_of_this_process_come_back(monkeypatch):

@@ -11,9 +11,8 @@ from importlib.metadata import EntryPoint, entry_points
 import pytest
 from run_support import install
 
-from moraine_core import Plan, Workers, command, hookimpl
-from moraine_core.catalog import distribution_of
-from moraine_core.command import API
+from moraine_core import Plan, Workers, catalog, command, hookimpl
+from moraine_core.declaration import API
 from moraine_core.errors import PluginError, UsageError
 from moraine_core.executor.backend import ExecutorSpec
 from moraine_core.executor.threads import ThreadBackend
@@ -293,7 +292,7 @@ def test_the_catalog_says_what_the_installed_distributions_bring():
     """A missing command is told with the distribution that brings it."""
     ours = [e for e in entry_points(group=COMMANDS) if e.dist and e.dist.name.startswith("moraine-")]
     assert ours
-    assert {e.name: distribution_of(e.name) for e in ours} == {e.name: e.dist.name for e in ours}
+    assert {e.name: catalog.COMMANDS[e.name].distribution for e in ours} == {e.name: e.dist.name for e in ours}
 
 
 HEAVY = ("numpy", "zarr", "numba", "scipy", "torch", "cupy", "matplotlib", "rich", "dask")

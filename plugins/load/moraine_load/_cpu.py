@@ -9,8 +9,8 @@ from __future__ import annotations
 import numba as nb
 import numpy as np
 
-CLOSE = 1e-3
-"""A height this near (m) is off by less than 1e-9 m after the Newton step that follows."""
+CLOSE = 0.03
+"""A height this near (m) is off by less than 1e-8 m after the Newton step that follows."""
 
 SOON = 1e-7
 """A Newton step in time this short (s) is the last."""
@@ -34,16 +34,19 @@ def orbit_at(time, first, step, coef, out):
 
 
 @nb.njit(nogil=True, cache=True)
-def geodetic(x, y, z, major, minor):
-    """Return tangent of latitude and height above the ellipsoid of a point (Bowring, 1985)."""
+def geodetic(x, y, z, major, minor, rounds):
+    """Return tangent of latitude and height above the ellipsoid of a point (Bowring, 1976).
+
+    One round leaves less than 1e-10 of the latitude, and of the height what is quadratic in that; two leave nothing.
+    """
     p = max(np.sqrt(x * x + y * y), 1e-9)
     e2 = 1.0 - (minor / major) ** 2
     tan_u = z * major / (p * minor)
     tan_lat = tan_u
-    for _ in range(3):
+    for _ in range(rounds):
         cos_u = 1.0 / np.sqrt(1.0 + tan_u * tan_u)
         sin_u = tan_u * cos_u
-        tan_lat = (z + e2 / (1.0 - e2) * minor * sin_u**3) / (p - e2 * major * cos_u**3)
+        tan_lat = (z + e2 / (1.0 - e2) * minor * sin_u * sin_u * sin_u) / (p - e2 * major * cos_u * cos_u * cos_u)
         tan_u = tan_lat * minor / major
     cos_lat = 1.0 / np.sqrt(1.0 + tan_lat * tan_lat)
     sin_lat = tan_lat * cos_lat
@@ -70,7 +73,7 @@ def line_frame(time, first, step, coef, side, state, frame):
 
 @nb.njit(nogil=True, cache=True)
 def locate(state, frame, reach, height, major, minor, point):
-    """Put the point at a range in a line's plane with a height into `point`; return tangent of latitude, or nan."""
+    """Put the point at a range in a line's plane with a height into `point`; tell whether there is one, else nan."""
     s = state[0]
     s2 = s[0] * s[0] + s[1] * s[1] + s[2] * s[2]
     down = -(s[0] * frame[0, 0] + s[1] * frame[0, 1] + s[2] * frame[0, 2])
@@ -79,31 +82,26 @@ def locate(state, frame, reach, height, major, minor, point):
     cosine = (s2 + reach * reach - radius * radius) / (2.0 * reach * down)
     if not -1.0 < cosine < 1.0:  # also where the height is nan
         point[:] = np.nan
-        return np.nan
+        return False
     angle = np.arccos(cosine)
+    error = np.inf
     for _ in range(30):
         c, n = np.sin(angle), np.cos(angle)
         for axis in range(3):
             point[axis] = s[axis] + reach * (n * frame[0, axis] + c * frame[1, axis])
-        tan_lat, found = geodetic(point[0], point[1], point[2], major, minor)
+        if abs(error) < CLOSE:
+            return True
+        tan_lat, found = geodetic(point[0], point[1], point[2], major, minor, 1)
         cos_lat = 1.0 / np.sqrt(1.0 + tan_lat * tan_lat)
-        p = max(np.sqrt(point[0] ** 2 + point[1] ** 2), 1e-9)
-        up = (point[0] / p * cos_lat, point[1] / p * cos_lat, tan_lat * cos_lat)
+        outward = cos_lat / max(np.sqrt(point[0] * point[0] + point[1] * point[1]), 1e-9)
+        up = (point[0] * outward, point[1] * outward, tan_lat * cos_lat)
         slope = 0.0
         for axis in range(3):
             slope += up[axis] * reach * (n * frame[1, axis] - c * frame[0, axis])
         error = found - height
-        if abs(error) < 1e-8:
-            return tan_lat
         angle -= error / slope
-        if abs(error) < CLOSE:
-            c, n = np.sin(angle), np.cos(angle)
-            for axis in range(3):
-                point[axis] = s[axis] + reach * (n * frame[0, axis] + c * frame[1, axis])
-            tan_lat, found = geodetic(point[0], point[1], point[2], major, minor)
-            return tan_lat
     point[:] = np.nan
-    return np.nan
+    return False
 
 
 @nb.njit(nogil=True, cache=True)
@@ -130,13 +128,21 @@ def closest(x, y, z, start, first, step, coef, state):
 
 
 @nb.njit(nogil=True, cache=True)
-def points(times, reach, height, first, step, coef, side, major, minor, out, tan_lat):
-    """Fill `out` (lines, samples, 3) with Earth-fixed points, and `tan_lat` with the tangents of their latitudes."""
+def points(times, reach, height, first, step, coef, side, major, minor, out):
+    """Fill `out` (lines, samples, 3) with Earth-fixed points."""
     state, frame = np.empty((3, 3)), np.empty((2, 3))
     for i in range(out.shape[0]):
         line_frame(times[i], first, step, coef, side, state, frame)
         for j in range(out.shape[1]):
-            tan_lat[i, j] = locate(state, frame, reach[j], np.float64(height[i, j]), major, minor, out[i, j])
+            locate(state, frame, reach[j], np.float64(height[i, j]), major, minor, out[i, j])
+
+
+@nb.njit(nogil=True, cache=True)
+def latitudes(xyz, major, minor, tan_lat):
+    """Fill `tan_lat` (lines, samples) with the tangents of the latitudes of points (lines, samples, 3)."""
+    for i in range(xyz.shape[0]):
+        for j in range(xyz.shape[1]):
+            tan_lat[i, j], _ = geodetic(xyz[i, j, 0], xyz[i, j, 1], xyz[i, j, 2], major, minor, 2)
 
 
 @nb.njit(nogil=True, cache=True)

@@ -31,8 +31,6 @@ class Ground(NamedTuple):
     """Latitude, degrees."""
     xyz: Floats
     """Earth-fixed coordinates, m; one axis more."""
-    tan_lat: Floats
-    """Tangent of the latitude."""
 
 
 class Baseline(NamedTuple):
@@ -95,8 +93,8 @@ def sample_ranges(scene: Scene, samples: Any) -> Floats:
     return scene.near_range + np.asarray(samples, np.float64) * scene.range_spacing
 
 
-def ground(scene: Scene, lines: Any, samples: Any, height: Any) -> Ground:
-    """Return the points on the ground of a block of pixels with known heights.
+def ground_points(scene: Scene, lines: Any, samples: Any, height: Any) -> Floats:
+    """Return the Earth-fixed points on the ground of a block of pixels with known heights.
 
     A point is where the sphere of the range around the sensor, the zero-Doppler plane of the line, and the surface of
     the height above the ellipsoid meet, on the side the radar looks to (Curlander, 1982, IEEE TGRS 20(3)).
@@ -112,11 +110,11 @@ def ground(scene: Scene, lines: Any, samples: Any, height: Any) -> Ground:
 
     Returns
     -------
-    Ground
-        (nl, w), float64; nan where the height is missing or no point of that height has the range.
+    array
+        m, (nl, w, 3), float64; nan where the height is missing or no point of that height has the range.
     """
     height = np.asarray(height)
-    xyz, tan_lat = np.empty((*height.shape, 3)), np.empty(height.shape)
+    xyz = np.empty((*height.shape, 3))
     orbit, coef = scene.orbit, orbit_coefficients(scene.orbit)
     _cpu.points(
         line_times(scene, lines),
@@ -129,10 +127,27 @@ def ground(scene: Scene, lines: Any, samples: Any, height: Any) -> Ground:
         scene.semi_major,
         scene.semi_minor,
         xyz,
-        tan_lat,
     )
-    lon, lat = np.degrees(np.arctan2(xyz[..., 1], xyz[..., 0])), np.degrees(np.arctan(tan_lat))
-    return Ground(lon, lat, xyz, tan_lat)
+    return xyz
+
+
+def ground(scene: Scene, lines: Any, samples: Any, height: Any) -> Ground:
+    """Return the points on the ground of a block of pixels with their longitudes and latitudes.
+
+    Parameters
+    ----------
+    scene, lines, samples, height
+        As in `ground_points`.
+
+    Returns
+    -------
+    Ground
+        (nl, w), float64; nan as in `ground_points`.
+    """
+    xyz = ground_points(scene, lines, samples, height)
+    tan_lat = np.empty(xyz.shape[:2])
+    _cpu.latitudes(xyz, scene.semi_major, scene.semi_minor, tan_lat)
+    return Ground(np.degrees(np.arctan2(xyz[..., 1], xyz[..., 0])), np.degrees(np.arctan(tan_lat)), xyz)
 
 
 def look_angles(scene: Scene, lines: Any, points: Ground) -> tuple[Floats, Floats]:
@@ -153,7 +168,7 @@ def look_angles(scene: Scene, lines: Any, points: Ground) -> tuple[Floats, Float
     theta, phi = np.empty(points.lat.shape), np.empty(points.lat.shape)
     orbit, coef = scene.orbit, orbit_coefficients(scene.orbit)
     times = line_times(scene, lines)
-    _cpu.angles(times, orbit.first_time, orbit.interval, coef, points.xyz, points.tan_lat, theta, phi)
+    _cpu.angles(times, orbit.first_time, orbit.interval, coef, points.xyz, np.tan(np.radians(points.lat)), theta, phi)
     return theta, phi
 
 
@@ -194,7 +209,7 @@ def radar_coordinates(scene: Scene, xyz: Any) -> tuple[Floats, Floats]:
     return lines.reshape(xyz.shape[:-1]), samples.reshape(xyz.shape[:-1])
 
 
-def simulated_phase(reference: Scene, other: Scene, lines: Any, samples: Any, height: Any) -> Floats:
+def simulated_phase(reference: Scene, other: Scene, lines: Any, samples: Any, xyz: Any) -> Floats:
     """Return the phase of ``s_ref * conj(s_other)`` that geometry alone makes, repeat pass.
 
     ``phi = 4 pi / lambda (r_other - r_ref)``, with `r_other` the distance of the pixel's point on the ground from the
@@ -204,28 +219,23 @@ def simulated_phase(reference: Scene, other: Scene, lines: Any, samples: Any, he
     ----------
     reference, other
         The image whose geometry the pixels have, and another.
-    lines, samples, height
-        As in `ground`.
+    lines, samples
+        Coordinates of the block, (nl,) and (w,), pixels.
+    xyz
+        Its points on the ground, as `ground_points` returns them, (nl, w, 3), m.
 
     Returns
     -------
     array
-        radians, (nl, w), float64; not wrapped. nan where the height is missing or the orbit does not pass.
+        radians, (nl, w), float64; not wrapped. nan where the point is missing or the orbit does not pass it.
     """
-    xyz = ground(reference, lines, samples, height).xyz
-    return phase_at(reference, other, lines, samples, xyz)
-
-
-def phase_at(reference: Scene, other: Scene, lines: Any, samples: Any, xyz: Floats) -> Floats:
-    """Return what `simulated_phase` does, for points that are known already, (nl, w, 3)."""
     out = np.empty(xyz.shape[:2])
     orbit = other.orbit
-    # line to line both images run alike: the other's time is near, wherever its orbit's clock may stand
-    starts = line_times(other, lines)
+    # co-registered images run alike: the other's time is near that of the same line
     _cpu.range_differences(
         xyz,
         sample_ranges(reference, samples),
-        starts,
+        line_times(other, lines),
         orbit.first_time,
         orbit.interval,
         orbit_coefficients(orbit),
@@ -266,7 +276,7 @@ def perpendicular_baseline(reference: Scene, other: Scene, line: float, sample: 
     """
     b = baseline(reference, other, line)
     (position,), _ = orbit_at(reference.orbit, line_times(reference, line))
-    sight = ground(reference, [line], [sample], np.array([[height]])).xyz[0, 0] - position
+    sight = ground_points(reference, [line], [sample], np.array([[height]]))[0, 0] - position
     look = np.arccos(np.dot(sight, -position) / (np.linalg.norm(sight) * np.linalg.norm(position)))
     return float(reference.side * b.cross * np.cos(look) - b.normal * np.sin(look))
 

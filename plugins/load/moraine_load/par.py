@@ -8,13 +8,15 @@ written back. Reading loads neither numpy nor anything else that is heavy: decla
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from moraine_core import MoraineError
 from moraine_core.errors import StoreNotFoundError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
 
 Triple = tuple[float, float, float]
 """x, y, z in an Earth-fixed frame."""
@@ -120,9 +122,7 @@ class _Par:
         return "\n".join(line.rstrip() for line in lines) + "\n"
 
     def _lines(self) -> list[str]:
-        return [
-            _line(key, getattr(self, name)) for name, key in self.keys().items() if getattr(self, name) is not None
-        ]
+        return [_line(key, getattr(self, name)) for name, key in self.keys().items() if getattr(self, name) is not None]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -457,4 +457,3 @@ def _orbit_lines(orbit: StateVectors) -> Iterable[str]:
     for number, (position, velocity) in enumerate(zip(orbit.positions, orbit.velocities, strict=True), 1):
         yield _line(_Key(f"state_vector_position_{number}", "numbers", "m   m   m"), position)
         yield _line(_Key(f"state_vector_velocity_{number}", "numbers", "m/s m/s m/s"), velocity)
-

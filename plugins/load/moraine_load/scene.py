@@ -5,9 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from moraine_core.errors import raise_problems
 from moraine_load.par import ParError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from moraine_core import Block, MoraineError
     from moraine_load.par import SlcPar, StateVectors
 
 SPEED_OF_LIGHT = 299792458.0
@@ -15,6 +19,12 @@ SPEED_OF_LIGHT = 299792458.0
 
 FEWEST_VECTORS = 4
 """State vectors that the interpolation of an orbit is made of."""
+
+BAND_LINES = 32
+"""Lines of a block whose geometry a task has in memory at a time."""
+
+BAND_BYTES = 96
+"""Bytes that a pixel of these lines takes: coordinates, phase, heights and samples, raw and converted."""
 
 _NEEDED = (
     "start_time",
@@ -106,6 +116,30 @@ def scene_of(par: SlcPar) -> Scene:
         semi_minor=_number(par, "earth_semi_minor_axis"),
         orbit=orbit,
     )
+
+
+def scenes_of(pars: Mapping[str, SlcPar]) -> dict[str, Scene]:
+    """Return the geometry of several images by name; what is wrong with any of them is raised together."""
+    scenes: dict[str, Scene] = {}
+    problems: list[MoraineError] = []
+    for name, par in pars.items():
+        try:
+            scenes[name] = scene_of(par)
+        except ParError as error:
+            problems.append(error)
+    raise_problems(problems)
+    return scenes
+
+
+def band_bytes(block: Block) -> int:
+    """Return the memory in bytes, besides its results, of a task that computes the geometry of a block."""
+    width: int = block[1].stop - block[1].start
+    return BAND_LINES * width * BAND_BYTES
+
+
+def spans(block: Block) -> dict[str, tuple[int, int]]:
+    """Return the keywords ``lines`` and ``samples`` of a block, each first and last (exclusive)."""
+    return {name: (part.start, part.stop) for name, part in zip(("lines", "samples"), block, strict=True)}
 
 
 def _number(par: SlcPar, name: str) -> float:

@@ -28,3 +28,17 @@ def math(folder: Path, scale: int) -> dict[str, Any]:
         "intf": write_array(folder / "intf.zarr", speckle(shape, seed=1), chunks=(9 * scale, 7 * scale)),
         "coh": write_array(folder / "coh.zarr", coh, chunks=(10 * scale, 26 * scale)),
     }
+
+
+def transform(folder: Path, scale: int) -> dict[str, Any]:
+    """Write longitudes and latitudes, in chunks of different sizes."""
+    shape = (23 * scale, 17 * scale)
+    random = np.random.default_rng(3)
+    lon, lat = random.uniform(-180, 180, shape), random.uniform(-89, 89, shape)
+    lon[2, 3:] = np.nan
+    return {
+        "xx_in": write_array(folder / "lon.zarr", lon, chunks=(9 * scale, 7 * scale)),
+        "yy_in": write_array(folder / "lat.zarr", lat.astype(np.float32), chunks=(10 * scale, 17 * scale)),
+        "xx_out": str(folder / "e.zarr"),
+        "yy_out": str(folder / "n.zarr"),
+    }

@@ -166,10 +166,10 @@ def writeable(box):
 
 
 def private_bytes(array):
-    """Touch all of an array; return what this process has written to memory for itself, copies of arrays among it."""
+    """Touch all of an array; return the memory of this process alone that no file backs, copies of arrays among it."""
     assert float(array.sum()) == array.size
     rollup = Path("/proc/self/smaps_rollup").read_text().splitlines()
-    return sum(int(line.split()[1]) * 1024 for line in rollup if line.startswith("Private_Dirty"))
+    return sum(int(line.split()[1]) * 1024 for line in rollup if line.startswith("Anonymous:"))
 
 
 def library_threads(*_):

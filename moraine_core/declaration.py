@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, get_args, 
 
 from moraine_core.arguments import PATH, PATHS, Kind, convert, is_file, kind_of
 from moraine_core.errors import LayoutError, MoraineError, UsageError
-from moraine_core.hookspec import hookimpl
+from moraine_core.hookspec import API, hookimpl
 from moraine_core.options import RUN_NAMES, WORKER_NAMES, RunOptions, Workers
 
 if TYPE_CHECKING:
@@ -23,9 +23,6 @@ if TYPE_CHECKING:
 
     from moraine_core.plan import Array
     from moraine_core.run import Record
-
-API = 1
-"""Number of the interface between host and plugins; a plugin made for a higher one is not loaded."""
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,128 @@
+"""transform: known points, and the formulas of web mercator in another form."""
+
+from __future__ import annotations
+
+import importlib.util
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+from moraine_core import MoraineError, UsageError, Workers
+from moraine_core.store import open_array
+from moraine_core.testing.data import read_array, write_array
+from moraine_raster.coordinates import transform as transform_arrays
+from moraine_raster.transform import transform
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+HALF_THE_WORLD = 20037508.342789244
+
+without_pyproj = pytest.mark.skipif(importlib.util.find_spec("pyproj") is not None, reason="pyproj is installed")
+with_pyproj = pytest.mark.skipif(importlib.util.find_spec("pyproj") is None, reason="pyproj is not installed")
+
+
+def run(folder: Path, x: Any, y: Any, **options: Any) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Transform two arrays that are stored; an array may come with its chunks."""
+    paths = {}
+    for name, given in (("xx_in", x), ("yy_in", y)):
+        values, chunks = given if isinstance(given, tuple) else (given, None)
+        paths[name] = write_array(folder / f"{name}.zarr", np.asarray(values), chunks)
+    outputs = {name: str(folder / f"{name}.zarr") for name in ("xx_out", "yy_out")}
+    transform(**paths, **outputs, workers=Workers(n_workers=2), **options)
+    return read_array(outputs["xx_out"]), read_array(outputs["yy_out"])
+
+
+def test_a_point_of_the_phlegraean_fields_is_where_it_is_published(tmp_path: Path) -> None:
+    e, n = run(tmp_path, [14.14], [40.82])
+    assert abs(e[0] - 1574057.5998) < 1e-3
+    assert abs(n[0] - 4985827.8482) < 1e-3
+
+
+def test_half_the_world_is_pi_times_the_radius() -> None:
+    """The square of web mercator ends at 85.0511287798 degrees."""
+    e, n = transform_arrays([180.0, -180.0], [85.05112877980659, 0.0], epsg_in=4326, epsg_out=3857)
+    np.testing.assert_allclose(e, [HALF_THE_WORLD, -HALF_THE_WORLD], rtol=1e-15)
+    np.testing.assert_allclose(n, [HALF_THE_WORLD, 0.0], rtol=1e-14, atol=1e-9)
+
+
+def test_northing_is_the_integral_of_the_secant() -> None:
+    """What makes the projection conformal, integrated by Simpson's rule."""
+    lat = np.linspace(0, np.radians(60), 2001)
+    secant, step = 1 / np.cos(lat), np.diff(lat)[0]
+    integral = step / 3 * (secant[0] + 4 * secant[1:-1:2].sum() + 2 * secant[2:-1:2].sum() + secant[-1])
+    _, n = transform_arrays([0.0], [60.0], epsg_in=4326, epsg_out=3857)
+    assert abs(n[0] - 6378137.0 * integral) < 1e-5
+
+
+def test_there_and_back_is_where_it_began() -> None:
+    random = np.random.default_rng(1)
+    lon, lat = random.uniform(-180, 180, 500), random.uniform(-89.9, 89.9, 500)
+    e, n = transform_arrays(lon, lat, epsg_in=4326, epsg_out=3857)
+    back = transform_arrays(e, n, epsg_in=3857, epsg_out=4326)
+    np.testing.assert_allclose(back[0], lon, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(back[1], lat, rtol=0, atol=1e-12)
+
+
+def test_float32_coordinates_become_float64_meters_without_steps(tmp_path: Path) -> None:
+    """The reference program stored float32, whose steps are 0.125 to 2 m there."""
+    lon, lat = np.float32([14.14, 14.1400001]), np.float32([40.82, 40.8200001])
+    e, n = run(tmp_path, lon, lat)
+    assert e.dtype == n.dtype == np.float64
+    np.testing.assert_allclose(e, lon.astype(np.float64) * HALF_THE_WORLD / 180, rtol=1e-14)
+
+
+def test_a_missing_coordinate_makes_both_missing(tmp_path: Path) -> None:
+    e, n = run(tmp_path, [np.nan, 1.0, 2.0], [3.0, np.nan, 4.0])
+    assert np.isnan(e).tolist() == np.isnan(n).tolist() == [True, True, False]
+
+
+def test_the_poles_are_missing_and_beyond_the_square_is_not_clipped() -> None:
+    e, n = transform_arrays([5.0, 5.0, 5.0, 5.0], [90.0, -90.0, 95.0, 86.0], epsg_in=4326, epsg_out=3857)
+    assert np.isnan(e).tolist() == np.isnan(n).tolist() == [True, True, True, False]
+    assert n[3] > HALF_THE_WORLD
+
+
+def test_equal_codes_change_nothing(tmp_path: Path) -> None:
+    x, y = run(tmp_path, [1.0, np.nan], [2.0, 3.0], epsg_in=32633, epsg_out=32633)
+    np.testing.assert_array_equal(x, [1.0, np.nan])
+    np.testing.assert_array_equal(y, [2.0, np.nan])
+
+
+@pytest.mark.parametrize("shape", [(7,), (5, 6), (3, 4, 2)])
+def test_shape_and_chunks_are_those_of_x(tmp_path: Path, shape: tuple[int, ...]) -> None:
+    chunks = tuple(max(n // 2, 1) for n in shape)
+    values = np.linspace(-80, 80, int(np.prod(shape))).reshape(shape)
+    e, _ = run(tmp_path, (values, chunks), (values, shape))
+    assert e.shape == shape
+    assert open_array(tmp_path / "yy_out.zarr").chunks == chunks
+    np.testing.assert_allclose(e, values * HALF_THE_WORLD / 180)
+
+
+def test_arrays_of_different_shapes_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"yy_in .* has shape \(3,\); expected \(2,\), as xx_in"):
+        run(tmp_path, [1.0, 2.0], [1.0, 2.0, 3.0])
+    assert not (tmp_path / "xx_out.zarr").exists()
+
+
+def test_complex_coordinates_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(MoraineError, match="complex64"):
+        run(tmp_path, np.ones(2, np.complex64), np.ones(2))
+
+
+@without_pyproj
+def test_other_codes_name_the_library_they_need(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"EPSG:4326 to EPSG:32633 pyproj is needed"):
+        run(tmp_path, [14.0], [40.0], epsg_out=32633)
+
+
+@with_pyproj
+def test_other_codes_go_by_pyproj_with_x_first(tmp_path: Path) -> None:
+    """The central meridian of a UTM zone has easting 500 km."""
+    x, y = run(tmp_path, [15.0], [0.0], epsg_out=32633)
+    np.testing.assert_allclose([x[0], y[0]], [500000.0, 0.0], atol=1e-6)
+    with pytest.raises(UsageError, match="epsg_out 999999"):
+        run(tmp_path, [15.0], [0.0], epsg_out=999999)
