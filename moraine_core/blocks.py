@@ -153,6 +153,5 @@ def split(box: Box, chunks: Sequence[int]) -> Iterator[Box]:
     """Yield the pieces of a box that lie in one chunk each, in row-major order."""
     for index in chunks_of(box, chunks):
         yield tuple(
-            (max(start, i * c), min(stop, (i + 1) * c))
-            for (start, stop), i, c in zip(box, index, chunks, strict=True)
+            (max(start, i * c), min(stop, (i + 1) * c)) for (start, stop), i, c in zip(box, index, chunks, strict=True)
         )

@@ -220,7 +220,7 @@ class Chunk:
 
 @dataclass(frozen=True)
 class Stream:
-    """A task input that the kernel iterates over: a chunk's planes along one axis, one in memory at a time.
+    """A task input that the kernel iterates over: a chunk's planes along one axis, few of them in memory at a time.
 
     Attributes
     ----------
@@ -234,11 +234,16 @@ class Stream:
     axis: int
 
     @property
+    def step(self) -> int:
+        """Planes that are read together: as many as a stored chunk holds, which is decoded once."""
+        return self.chunk.chunks[self.axis] if self.chunk.chunks else 1
+
+    @property
     def nbytes(self) -> int:
-        """Bytes in memory at once: the plane in use and the next one."""
+        """Bytes in memory at once: the planes in use, and the next ones that are read meanwhile."""
         box = self.chunk.box
         planes = max(box[self.axis][1] - box[self.axis][0], 1)
-        return 2 * self.chunk.nbytes // planes
+        return min(2 * self.step, planes) * self.chunk.nbytes // planes
 
 
 @dataclass(frozen=True)

@@ -124,8 +124,7 @@ class PluginHost:
             return entry.value.partition(".")[0], ""
         key = id(entry.dist)
         if key not in self._distributions:
-            metadata = entry.dist.metadata
-            self._distributions[key] = (metadata["Name"], metadata["Version"])
+            self._distributions[key] = (entry.dist.name, entry.dist.version)
         return self._distributions[key]
 
     def _mark_clashes(self) -> None:

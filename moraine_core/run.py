@@ -392,11 +392,12 @@ class _Run:
             self._keep = True
             self._notify("moraine_task_done", event=TaskDone(self._name, name, task, len(plan.tasks), done[task]))
 
+        shared = {key: executor.put(self._shared(value), scratch) for key, value in hidden.shared.items() if todo}
         executor.run_chunk_tasks(
             [hidden.tasks[n] for n in todo],
             desc=name,
             cuda=self._workers.cuda,
-            shared={key: executor.put(self._shared(value)) for key, value in hidden.shared.items()} if todo else {},
+            shared=shared,
             task_bytes=plan.task_bytes,
             done=len(plan.tasks) - len(todo),
             on_done=on_done,

@@ -169,6 +169,16 @@ def _each(work: Any, pieces: Sequence[Box], threads: int | None) -> None:
             pass
 
 
+def ahead(items: Iterator[Any]) -> Iterator[Any]:
+    """Yield items, each made in a thread while the one before is in use."""
+    end = object()
+    with ThreadPoolExecutor(1) as pool:
+        coming = pool.submit(next, items, end)
+        while (item := coming.result()) is not end:
+            coming = pool.submit(next, items, end)
+            yield item
+
+
 def parallel_read_zarr(
     array: zarr.Array[Any], block: Sequence[slice | None] | None = None, *, threads: int | None = None
 ) -> np.ndarray[Any, Any]:

@@ -85,7 +85,7 @@ class ChunkCall:
         self.values = []  # the inputs' memory is free again before the results are encoded
         outputs = len(self.task.outputs)
         if outputs == 0:
-            self.results, self.small = [], returned
+            self.results, self.small = [], device.to_host(returned)
             return
         results = list(returned) if isinstance(returned, tuple | list) else [returned]
         if not outputs <= len(results) <= outputs + 1:
@@ -95,7 +95,7 @@ class ChunkCall:
             )
             raise ValueError(msg)
         self.results = [device.to_host(result) for result in results[:outputs]]
-        self.small = results[outputs] if len(results) > outputs else None
+        self.small = device.to_host(results[outputs]) if len(results) > outputs else None
 
     def _call(self) -> Any:
         return resolve(self.task.kernel)(*map(self._argument, self.values), **self.task.kwargs, **self.shared)
@@ -116,11 +116,11 @@ class ChunkCall:
 
     def _argument(self, value: Any) -> Any:
         if isinstance(value, Stream):
-            planes = read_stream(value)
-            return map(device.to_device, planes) if self.cuda else planes
+            return map(device.to_device, _ahead(read_stream(value))) if self.cuda else read_stream(value)
         if isinstance(value, Device):
             return device.to_device(value.value) if self.cuda else value.value
-        return device.to_device(value) if self.cuda and hasattr(value, "__array_interface__") else value
+        # what was read ahead; plain values, numpy's scalars among them, stay as they are
+        return device.to_device(value) if self.cuda and hasattr(value, "__array_interface__") and value.ndim else value
 
     def store(self) -> Any:
         """Write the results, and return the small result."""
@@ -139,18 +139,29 @@ def _chunk_call(task: ChunkTask, cuda: bool, shared: Mapping[str, Any]) -> Chunk
     return ChunkCall(task, cuda=cuda, shared=shared)
 
 
+def _ahead(planes: Iterator[Any]) -> Iterator[Any]:
+    """Return planes of which the next is read while a GPU works on this one: it must not wait for the disk."""
+    from moraine_core import store
+
+    return store.ahead(planes)
+
+
 def read_stream(stream: Stream) -> Iterator[Any]:
-    """Yield the planes of a stream one after another, each read when the one before is done with."""
+    """Yield the planes of a stream one after another; those of one stored chunk are read together."""
     from moraine_core import store
 
     array = store.open_array(stream.chunk.path)
     box = stream.chunk.box
     start, stop = box[stream.axis]
-    for plane in range(start, stop):
-        block = tuple(
-            slice(plane, plane + 1) if axis == stream.axis else slice(low, high) for axis, (low, high) in enumerate(box)
-        )
-        yield store.parallel_read_zarr(array, block).squeeze(stream.axis)
+    first = start
+    while first < stop:
+        last = min(first - first % stream.step + stream.step, stop)  # up to the border of a stored chunk
+        block = [slice(low, high) for low, high in box]
+        block[stream.axis] = slice(first, last)
+        slab = store.parallel_read_zarr(array, block)
+        for plane in range(last - first):
+            yield slab.take(plane, stream.axis) if last - first > 1 else slab.squeeze(stream.axis)
+        first = last
 
 
 def chunk_task(

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import itertools
 import logging
 import os
-import queue
 import signal
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any
@@ -14,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from moraine_core.cache import prepare_caches
 from moraine_core.errors import DeviceError, MemoryBudgetError, UsageError, WorkerDiedError
 from moraine_core.executor import memory
+from moraine_core.executor.feed import Feed, with_note
 from moraine_core.executor.interrupt import orderly_end
 from moraine_core.executor.memory import MemoryWatch, gib
 from moraine_core.executor.message import Outcome, pack
@@ -26,7 +25,7 @@ from moraine_core.task import Call, ChunkCall, kernel_name, resolve
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
-    from concurrent.futures import Future
+    from pathlib import Path
     from types import TracebackType
 
     from moraine_core.executor.backend import Backend, Slot
@@ -79,10 +78,10 @@ class Executor:
 
     def __init__(
         self,
-        cuda: bool = False,  # noqa: FBT001, FBT002 - the contract\'s signature
+        cuda: bool = False,  # noqa: FBT001, FBT002 - the contract's signature
         n_workers: int | None = None,
         threads_per_worker: int | None = None,
-        processes: bool | None = None,  # noqa: FBT001 - the contract\'s signature
+        processes: bool | None = None,  # noqa: FBT001 - the contract's signature
         *,
         gpus: Sequence[str] = (),
         max_memory: int | None = None,
@@ -192,7 +191,7 @@ class Executor:
         self,
         fn: Callable[..., Any] | str,
         tasks: Iterable[tuple[Sequence[Any], Sequence[Chunk]]],
-        cuda: bool | None = None,  # noqa: FBT001 - the contract\'s signature
+        cuda: bool | None = None,  # noqa: FBT001 - the contract's signature
         desc: str = "",
         **kwargs: Any,
     ) -> list[Any]:
@@ -269,7 +268,7 @@ class Executor:
             raise UsageError(msg)
         self._backend.start()  # brings back workers that an earlier error cost
         self._watch.renew()
-        return _Run(self, calls, desc, window or self._window(0, 0), done, on_done).results()
+        return Feed(self, calls, desc, window or self._window(0, 0), done, on_done).results()
 
     def run_on_workers(self, fn: Callable[..., Any], *args: Any) -> list[Any]:
         """Run ``fn(*args)`` once in every worker; return the results in the order of the workers.
@@ -285,18 +284,20 @@ class Executor:
         outcomes = [Outcome.unpack(future.result()) for future in futures]
         for outcome in outcomes:
             if outcome.kind != "ok":
-                raise _with_note(outcome.value, outcome.traceback, getattr(fn, "__name__", str(fn)))
+                raise with_note(outcome.value, outcome.traceback, getattr(fn, "__name__", str(fn)))
         return [outcome.value for outcome in outcomes]
 
     # ----------------------------------------------------------------------------------------- sharing
 
-    def put(self, obj: Any) -> Handle:
+    def put(self, obj: Any, folder: Path | None = None) -> Handle:
         """Make one object reachable from every task, at the cost of one copy per machine.
 
         Parameters
         ----------
         obj
             Anything that can be pickled. Its arrays are read-only in the tasks.
+        folder
+            Where the file that worker processes map is made; the executor's scratch folder by default.
 
         Returns
         -------
@@ -310,12 +311,14 @@ class Executor:
         DiskFullError
             The scratch folder has no room for it.
         """
-        folder = self._backend.put_dir()
-        if folder is None:
+        default = self._backend.put_dir()
+        if default is None:
             return self._shelf.put(obj, None)
         from moraine_core.store import disk_errors
 
+        folder = folder or default
         with disk_errors(folder):
+            folder.mkdir(parents=True, exist_ok=True)
             return self._shelf.put(obj, folder)
 
     def release(self) -> None:
@@ -386,117 +389,6 @@ class Executor:
         advised = WorkerDiedError(f"{error}, on {task}{usual}.{used} Try {fewer} or a lower --max-memory.")
         advised.pid, advised.exitcode = error.pid, error.exitcode
         return advised
-
-
-class _Run:
-    """One map: hands out tasks within a window, takes their outcomes, keeps them in order."""
-
-    def __init__(
-        self,
-        executor: Executor,
-        calls: Sequence[Any],
-        desc: str,
-        window: int,
-        done: int,
-        on_done: Callable[[int, Any], None] | None,
-    ) -> None:
-        self._executor = executor
-        self._calls = calls
-        self._desc = desc
-        self._window = max(window, 1)
-        self._on_done = on_done
-        self._progress = executor.progress(desc, len(calls), done)
-        self._answers: queue.SimpleQueue[tuple[int, Future[bytes]]] = queue.SimpleQueue()
-        self._results: list[Any] = [None] * len(calls)
-        self._repeats: dict[int, int] = {}
-        self._out: set[int] = set()
-        self._error: BaseException | None = None
-
-    def results(self) -> list[Any]:
-        """Run everything."""
-        waiting = iter(range(len(self._calls)))
-        try:
-            for number in itertools.islice(waiting, self._window):
-                self._hand_out(number)
-            while self._out:
-                with contextlib.suppress(queue.Empty):
-                    self._take(*self._answers.get(timeout=1.0))
-                self._watch_over()
-                if self._error is None:
-                    for number in itertools.islice(waiting, self._window - len(self._out)):
-                        self._hand_out(number)
-        except BaseException as error:
-            if not isinstance(error, Exception):
-                self._executor.backend.stop(now=True)
-                raise
-            self._drain()
-            raise
-        if self._error is not None:
-            raise self._error
-        return self._results
-
-    def _hand_out(self, number: int) -> None:
-        message = pack(self._calls[number])
-        self._out.add(number)
-        future = self._executor.backend.submit(message)
-        future.add_done_callback(lambda done: self._answers.put((number, done)))
-
-    def _watch_over(self) -> None:
-        """Be neither silent for long, nor beyond the memory limit."""
-        self._progress.heartbeat()
-        if self._error is None and (used := self._executor.over_limit()):
-            running = ", ".join(map(str, sorted(self._out))) or "none"
-            self._error = MemoryBudgetError(
-                f"{self._desc}: the run used {gib(used)}, more than it may; tasks under way: {running} "
-                f"of {len(self._calls)}; choose smaller blocks, fewer workers, or raise --max-memory"
-            )
-            # before the system ends something else; threads cannot be ended, their tasks are waited for
-            self._executor.backend.stop(now=True)
-
-    def _take(self, number: int, future: Future[bytes]) -> None:
-        self._out.remove(number)
-        outcome = Outcome.unpack(future.result())
-        if outcome.kind == "ok":
-            self._results[number] = outcome.value
-            self._progress.advance()
-            if self._on_done is not None:
-                self._on_done(number, outcome.value)
-            return
-        if self._error is not None:
-            return
-        backend = self._executor.backend
-        # a dropped task has not begun, so handing it out once more is no repeat of anything
-        allowed = {"died": backend.repeats, "dropped": backend.repeats + 1}.get(outcome.kind, 0)
-        tried = self._repeats.get(number, 0)
-        if tried < allowed:
-            self._repeats[number] = tried + 1
-            log.warning("%s: task %d is tried again: %s", self._desc, number, outcome.value)
-            backend.start()
-            self._hand_out(number)
-        else:
-            self._error = self._explain(number, outcome)
-
-    def _explain(self, number: int, outcome: Outcome) -> BaseException:
-        task = f"task {number} of {len(self._calls)}: {self._calls[number]}"
-        error = outcome.value
-        if isinstance(error, WorkerDiedError):
-            return self._executor.death_advice(error, f"{self._desc}, {task}")
-        return _with_note(error, outcome.traceback, f"{self._desc}, {task}")
-
-    def _drain(self) -> None:
-        """Wait for the tasks that are still running, so that the next map finds no answers of this one."""
-        while self._out:
-            number, _ = self._answers.get()
-            self._out.remove(number)
-
-
-def _with_note(error: BaseException, trace: str, where: str = "") -> BaseException:
-    """Return an exception that also says where it happened, with the worker's traceback."""
-    if where:
-        error.add_note(f"in {where}")
-    if trace:
-        error.add_note(f"the worker's traceback:\n{trace}")
-    return error
 
 
 def _local_backend(

@@ -11,6 +11,7 @@ import multiprocessing
 import os
 import selectors
 import signal
+import sys
 import tempfile
 import threading
 import time
@@ -44,7 +45,7 @@ class _Process:
         self.process = context.Process(
             target=worker.main, args=(theirs, settings), name=f"moraine-{number}", daemon=True
         )
-        with _child_environment(environ):
+        with _child_environment(environ), _importable_main():
             self.process.start()
         theirs.close()  # so that the pipe ends when the worker does
 
@@ -96,6 +97,21 @@ def _child_environment(changes: Mapping[str, str]) -> Iterator[None]:
                     os.environ.pop(name, None)
                 else:
                     os.environ[name] = value
+
+
+@contextlib.contextmanager
+def _importable_main() -> Iterator[None]:
+    """Let no worker look for the file of a main script that was read from standard input and has none."""
+    main = sys.modules["__main__"]
+    file = getattr(main, "__file__", None)
+    if file is None or os.path.exists(file):
+        yield
+        return
+    del main.__file__
+    try:
+        yield
+    finally:
+        main.__file__ = file
 
 
 class ProcessBackend:

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("moraine")
 
+
 @dataclass
 class RunResult:
     """What came of running a pipeline.

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
+import tomllib
 from pathlib import Path
 
 import pytest
 
 from moraine_core.cli.main import run
-from moraine_core.testing.data import write_array
+from moraine_core.testing.data import speckle, write_array
+from moraine_load.simulate import simulate
 
 ROOT = Path(__file__).parents[2]
 PIPELINES = sorted(ROOT.glob("pipelines/*.toml"))
@@ -17,18 +18,17 @@ PIPELINES = sorted(ROOT.glob("pipelines/*.toml"))
 
 @pytest.mark.parametrize("file", PIPELINES, ids=[file.stem for file in PIPELINES])
 def test_all_steps_of_a_pipeline_are_valid(file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    spec = importlib.util.spec_from_file_location("sample_stack", ROOT / "tools" / "sample_stack.py")
-    sample = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(sample)
     shape = (48, 64)
-    (tmp_path / "raw").mkdir()
-    write_array(tmp_path / "raw" / "rslc.zarr", sample.make_stack(shape, 3, seed=1), chunks=(16, 16, 1))
-    words = ["run", str(file), "--check", "--json", "--workdir", str(tmp_path)]
-    code = run([*words, "--var", f"shape={shape[0]},{shape[1]}"])
+    simulate(out=str(tmp_path / "gamma"), shape=shape, nimages=3)
+    write_array(tmp_path / "rslc.zarr", speckle((*shape, 3)), chunks=(16, 16, 1))
+    values = {"gamma": "gamma", "rslc": "rslc.zarr", "shape": f"{shape[0]},{shape[1]}"}
+    known = tomllib.loads(file.read_text(encoding="utf-8")).get("vars", {})
+    words = [word for name in values if name in known for word in ("--var", f"{name}={values[name]}")]
+    code = run(["run", str(file), "--check", "--json", "--workdir", str(tmp_path), *words])
     out = capsys.readouterr()
     assert code == 0, out.err
     assert json.loads(out.out)["ok"] is True
-    assert sorted(p.name for p in tmp_path.iterdir() if p.name != ".moraine") == ["raw"]
+    assert sorted(p.name for p in tmp_path.iterdir() if p.name != ".moraine") == ["gamma", "rslc.zarr"]
 
 
 def test_a_wrong_step_is_found(tmp_path: Path, capsys: pytest.CaptureFixture[str]):

@@ -18,12 +18,12 @@ import executor_tasks as tasks
 import numpy as np
 import pytest
 
-from moraine_core import Array, Chunk, ChunkTask, Device, Executor, Layout, Stream, Workers, blocks
+from moraine_core import ALL, Array, Chunk, ChunkTask, Device, Executor, Layout, Stream, Workers, blocks
 from moraine_core.errors import StoreNotFoundError, TaskError, UsageError, WorkerDiedError
 from moraine_core.executor import progress as progress_module
 from moraine_core.executor.message import Outcome
-from moraine_core.store import create, describe
-from moraine_core.task import ChunkCall, chunk_task
+from moraine_core.store import ahead, create, describe, parallel_read_zarr
+from moraine_core.task import ChunkCall, chunk_task, read_stream
 from moraine_core.testing.data import read_array, write_array
 from moraine_core.testing.running import SerialBackend
 
@@ -397,6 +397,49 @@ def test_a_stream_gives_plane_by_plane(executor, tmp_path):
     part = Chunk(source, (slice(1, 2), slice(0, 3), slice(1, 3)))
     found = executor.run_chunk_tasks([ChunkTask("builtins:list", [Stream(part, 2)])], desc="x")
     np.testing.assert_array_equal(found[0], [stack[1:2, :, 1], stack[1:2, :, 2]])
+
+
+def test_a_stream_decodes_a_stored_chunk_of_several_planes_once(tmp_path, monkeypatch):
+    """The planes of one chunk are read together, up to its border, and handed out one by one."""
+    stack = np.arange(24.0).reshape(2, 3, 4)
+    stack = np.concatenate([stack, stack + 100], axis=2)  # 8 planes in chunks of 3
+    source = describe(write_array(tmp_path / "s.zarr", stack, (2, 3, 3)))
+    reads = []
+
+    def counted(array, block=None, **options):
+        reads.append((block[2].start, block[2].stop))
+        return parallel_read_zarr(array, block, **options)
+
+    monkeypatch.setattr("moraine_core.store.parallel_read_zarr", counted)
+    planes = list(read_stream(Stream(Chunk(source, (ALL, ALL, slice(1, 8))), 2)))
+    np.testing.assert_array_equal(np.stack(planes, axis=2), stack[:, :, 1:8])
+    assert reads == [(1, 3), (3, 6), (6, 8)]
+
+
+def test_reading_ahead_keeps_the_order_and_is_one_item_ahead():
+    made = []
+
+    def make():
+        for number in range(4):
+            made.append(number)
+            yield number
+
+    taken = []
+    for item in ahead(make()):
+        taken.append(item)
+        assert len(made) <= item + 2
+    assert taken == [0, 1, 2, 3]
+
+
+def test_an_error_while_reading_ahead_is_raised():
+    def make():
+        yield 1
+        raise OSError("the disk is gone")
+
+    items = ahead(make())
+    assert next(items) == 1
+    with pytest.raises(OSError, match="the disk is gone"):
+        next(items)
 
 
 def test_device_arguments_are_passed_as_they_are_on_a_cpu(executor):

@@ -339,6 +339,18 @@ def test_an_unguarded_script_gets_one_message_with_the_fix_and_no_more_processes
     assert 2 <= len(log.read_text().splitlines()) <= 4
 
 
+def test_a_script_read_from_standard_input_can_have_worker_processes():
+    """It has no file that a worker could import, and needs none while its functions come from modules."""
+    text = (
+        "import math\nfrom moraine_core import Executor\n"
+        "with Executor(processes=True, n_workers=2) as executor:\n    print(executor.map(math.sqrt, [(4,), (9,)]))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-"], input=text, env=_environment(), capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.stdout == "[2.0, 3.0]\n", done.stderr
+
+
 def test_a_worker_that_cannot_start_is_named_with_the_usual_reason(tmp_path):
     """E2: a script that fails while a worker imports it."""
     script = tmp_path / "bad.py"

@@ -46,7 +46,10 @@ def test_steps_keep_the_order_of_the_file(project):
         ("[[step]]\nname = '../n'\nrun = 'note'\n", "name is '../n'; expected letters"),
         (NOTE + NOTE.replace("n.txt", "m.txt"), "step n: 2 steps have this name"),
         (step("n", "note", result="n.txt", kw=3), "step n: kw is 3; expected a table"),
-        (step("n", "note", result="n.txt", quicklook="yes"), "step n: quicklook is 'yes'; expected true, false or a table"),
+        (
+            step("n", "note", result="n.txt", quicklook="yes"),
+            "step n: quicklook is 'yes'; expected true, false or a table",
+        ),
         (NOTE + "[step.quicklook]\nshwo = 'phase'\n", "step n: quicklook: unknown option shwo of a picture"),
         (NOTE + "[step.quicklook]\nindex = 'a'\n", "step n: quicklook: index is 'a'; expected whole numbers"),
         ("[vars]\nday = 2020-01-01\n" + NOTE, "[vars]: day is"),

@@ -10,8 +10,8 @@ from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
-import pytest
 import pipeline_commands
+import pytest
 from pipeline_project import CHAIN, actions, ran, step
 
 from moraine_core import Layout, pipeline, store

@@ -128,7 +128,9 @@ def test_sizes_in_bytes():
     part = Chunk(IN, (slice(0, 2), slice(1, 4)))
     assert (part.nbytes, part.stored_nbytes) == (2 * 3 * 8, 4 * 4 * 8)
     stream = Stream(Chunk(IN, None), 1)
-    assert stream.nbytes == 2 * 5 * 8  # two of seven planes
+    assert stream.nbytes == 7 * 5 * 8  # a stored chunk holds 4 planes, and twice 4 are more than there are
+    thin = Array("in.zarr", (5, 7), "float64", (4, 1))
+    assert Stream(Chunk(thin, None), 1).nbytes == 2 * 5 * 8  # two of seven planes
     both = ChunkTask("m:f", [part, stream, 3], [Chunk(OUT, (slice(0, 2), slice(0, 3)))], scratch_bytes=1000)
     assert both.input_bytes == 2 * 3 * 8 + 2 * 5 * 8
     assert both.nbytes >= both.input_bytes + 2 * 3 * 4 + 4 * 4 * 8 + 1000

@@ -39,7 +39,9 @@ def test_pages_and_catalog_are_those_that_the_declarations_give(reference: Modul
 
 def test_the_catalog_names_each_installed_command_with_the_distribution_that_brings_it():
     records = [
-        r for r in PluginHost().records() if r.group == "moraine.commands" and r.distribution in {e.distribution for e in catalog.COMMANDS.values()}
+        r
+        for r in PluginHost().records()
+        if r.group == "moraine.commands" and r.distribution in {e.distribution for e in catalog.COMMANDS.values()}
     ]
     assert {r.name: r.distribution for r in records} == {n: e.distribution for n, e in catalog.COMMANDS.items()}
 

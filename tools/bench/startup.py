@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -27,13 +28,17 @@ def rows(chosen: argparse.Namespace) -> Iterator[Row]:
     hello = [sys.executable, str(Path(__file__).with_name("hello.py"))]
     for ours, peer in ((["--help"], ["--help"]), (["amp-disp", "--help"], ["hello-07", "--help"])):
         name = f"`moraine {' '.join(ours)}` against a typer hello-world"
-        times = in_turn(lambda w=ours: _start([moraine, *w]), lambda w=peer: _start([*hello, *w]), chosen.starts)
-        yield Row(name, *times, "s", 1.5)
+        for what, bare, bar in (("", False, 1.5), (" without rich, listing names only", True, None)):
+            times = in_turn(
+                lambda w=ours: _start([moraine, *w]), lambda w=peer, b=bare: _start([*hello, *w], bare=b), chosen.starts
+            )
+            yield Row(name + what, *times, "s", bar)
         yield Row(f"heavy libraries it imports ({', '.join(sorted(HEAVY))})", [len(_heavy_imports(ours))], [], "", 0)
 
 
-def _start(command: Sequence[str]) -> float:
-    return seconds(lambda: subprocess.run(command, check=True, stdout=subprocess.DEVNULL))
+def _start(command: Sequence[str], *, bare: bool = False) -> float:
+    environ = os.environ | ({"HELLO_BARE": "1"} if bare else {})
+    return seconds(lambda: subprocess.run(command, check=True, stdout=subprocess.DEVNULL, env=environ))
 
 
 def _heavy_imports(words: Sequence[str]) -> set[str]:

@@ -80,7 +80,7 @@ def locate(state, frame, reach, height, major, minor, point):
     sine2 = s[2] * s[2] / s2
     radius = major * minor / np.sqrt(minor * minor * (1.0 - sine2) + major * major * sine2) + height
     cosine = (s2 + reach * reach - radius * radius) / (2.0 * reach * down)
-    if not -1.0 < cosine < 1.0:  # also where the height is nan
+    if not 0.0 < cosine < 1.0:  # above the sensor or out of reach, and where the height is nan
         point[:] = np.nan
         return False
     angle = np.arccos(cosine)

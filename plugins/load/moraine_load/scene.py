@@ -36,7 +36,6 @@ _NEEDED = (
     "radar_frequency",
     "earth_semi_major_axis",
     "earth_semi_minor_axis",
-    "orbit",
 )
 
 

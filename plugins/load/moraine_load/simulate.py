@@ -57,7 +57,7 @@ def simulate(
         Literal["FCOMPLEX", "SCOMPLEX"], "numbers of the images: float32 or int16 pairs"
     ] = "FCOMPLEX",
     relief: Annotated[float, "standard deviation of the terrain's height (m)"] = 60.0,
-    subsidence: Annotated[float, "largest, in the line of sight, away from the satellite (m/yr)"] = 0.25,
+    subsidence: Annotated[float, "largest, in the line of sight, away from the satellite (m/yr)"] = 0.4,
     seasonal: Annotated[float, "amplitude of the largest yearly motion in the line of sight (m)"] = 0.004,
     atmosphere: Annotated[float, "standard deviation of the atmosphere of each image (rad)"] = 0.6,
     noise: Annotated[float, "amplitude of the receiver's noise, where bare ground has 80 (unitless)"] = 6.0,
@@ -72,15 +72,16 @@ def simulate(
 
     The scene is a town between fields, woods and a lake, on rolling terrain, seen by a radar in C band from a
     Sentinel-1-like ascending orbit. Ground sinks in a bowl under the town and swings with the year beside it.
-    Buildings, streets, bare ground, fields and forest are distributed scatterers, each class the same everywhere, whose coherence
-    falls exponentially to a part that stays, and that of the fields with the season; persistent scatterers have four
-    brightnesses. The speckle is oversampled as in real images. Steep terrain gives nan where it is not seen once.
+    Buildings, streets, bare ground, fields and forest are distributed scatterers, each class the same everywhere,
+    whose coherence falls exponentially to a part that stays, and that of the fields with the season; persistent
+    scatterers have four brightnesses. The speckle is oversampled as in real images. Terrain so steep that a pixel
+    sees it more than once may give nan.
 
-    Written are rslc/DATE.rslc and .par, DEM/dem_seg and dem_seg_par, and geocoding/GEO.hgt, .lt_fine, .lv_theta, .lv_phi
-    and .diff_par, all big-endian; and truth/: lat, lon (degrees), hgt (m), theta, phi (rad), cover (class of the
-    ground, described in truth.toml), is_water, is_ps, ps_amplitude, coherence (of each class, images by images),
-    deformation and atmosphere of each image (rad), and phase: that of the flattened images relative to the reference,
-    free of noise (rad).
+    Written are rslc/DATE.rslc and .par, DEM/dem_seg and dem_seg_par, and geocoding/GEO.hgt, .lt_fine, .lv_theta,
+    .lv_phi and .diff_par, all big-endian; and truth/: lat, lon (degrees), hgt (m), theta, phi (rad), cover (class of
+    the ground, described in truth.toml), is_water, is_ps, ps_amplitude, coherence (of each class, images by images),
+    deformation and atmosphere of each image (rad), and phase: that of the flattened images relative to the
+    reference, free of noise (rad).
 
     Signs: an image has the phase -4 pi / lambda r for the slant range r; flattened is s exp(+j phi) with phi =
     4 pi / lambda (r - r_reference); motion toward the satellite adds to the phase.

@@ -139,7 +139,8 @@ def see_ground(first: int, last: int, *, scene: Scene) -> list[Any]:
     )
     here = ground(scene, lines)
     is_ps = here.ps != 0
-    amplitude = np.where(is_ps, np.abs(here.ps), np.float32(np.nan)).astype(np.float32)
+    # rounded to what was drawn: the modulus of its complex number has lost a digit
+    amplitude = np.where(is_ps, np.rint(np.abs(here.ps)), np.float32(np.nan)).astype(np.float32)
     return [lat, lon, hgt, theta, phi, hgt, here.cover, here.cover == WATER, is_ps, amplitude]
 
 

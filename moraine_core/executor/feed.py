@@ -1,0 +1,146 @@
+"""Feeding workers: one map of tasks, handed out within a window, its outcomes taken as they come and kept in order."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import logging
+import queue
+from typing import TYPE_CHECKING, Any
+
+from moraine_core.errors import MemoryBudgetError, WorkerDiedError
+from moraine_core.executor.memory import gib
+from moraine_core.executor.message import Outcome, pack
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from concurrent.futures import Future
+
+    from moraine_core.executor.core import Executor
+
+log = logging.getLogger("moraine")
+
+
+class Feed:
+    """One map of an executor.
+
+    Parameters
+    ----------
+    executor
+        Whose backend runs the tasks.
+    calls
+        The tasks.
+    desc, done
+        Name in progress lines, and the number of tasks done before.
+    window
+        Tasks handed out at once.
+    on_done
+        Called with number and result of each task as it ends.
+    """
+
+    def __init__(
+        self,
+        executor: Executor,
+        calls: Sequence[Any],
+        desc: str,
+        window: int,
+        done: int,
+        on_done: Callable[[int, Any], None] | None,
+    ) -> None:
+        self._executor = executor
+        self._calls = calls
+        self._desc = desc
+        self._window = max(window, 1)
+        self._on_done = on_done
+        self._progress = executor.progress(desc, len(calls), done)
+        self._answers: queue.SimpleQueue[tuple[int, Future[bytes]]] = queue.SimpleQueue()
+        self._results: list[Any] = [None] * len(calls)
+        self._repeats: dict[int, int] = {}
+        self._out: set[int] = set()
+        self._error: BaseException | None = None
+
+    def results(self) -> list[Any]:
+        """Run everything."""
+        waiting = iter(range(len(self._calls)))
+        try:
+            for number in itertools.islice(waiting, self._window):
+                self._hand_out(number)
+            while self._out:
+                with contextlib.suppress(queue.Empty):
+                    self._take(*self._answers.get(timeout=1.0))
+                self._watch_over()
+                if self._error is None:
+                    for number in itertools.islice(waiting, self._window - len(self._out)):
+                        self._hand_out(number)
+        except BaseException as error:
+            if not isinstance(error, Exception):
+                self._executor.backend.stop(now=True)
+                raise
+            self._drain()
+            raise
+        if self._error is not None:
+            raise self._error
+        return self._results
+
+    def _hand_out(self, number: int) -> None:
+        message = pack(self._calls[number])
+        self._out.add(number)
+        future = self._executor.backend.submit(message)
+        future.add_done_callback(lambda done: self._answers.put((number, done)))
+
+    def _watch_over(self) -> None:
+        """Be neither silent for long, nor beyond the memory limit."""
+        self._progress.heartbeat()
+        if self._error is None and (used := self._executor.over_limit()):
+            running = ", ".join(map(str, sorted(self._out))) or "none"
+            self._error = MemoryBudgetError(
+                f"{self._desc}: the run used {gib(used)}, more than it may; tasks under way: {running} "
+                f"of {len(self._calls)}; choose smaller blocks, fewer workers, or raise --max-memory"
+            )
+            # before the system ends something else; threads cannot be ended, their tasks are waited for
+            self._executor.backend.stop(now=True)
+
+    def _take(self, number: int, future: Future[bytes]) -> None:
+        self._out.remove(number)
+        outcome = Outcome.unpack(future.result())
+        if outcome.kind == "ok":
+            self._results[number] = outcome.value
+            self._progress.advance()
+            if self._on_done is not None:
+                self._on_done(number, outcome.value)
+            return
+        if self._error is not None:
+            return
+        backend = self._executor.backend
+        # a dropped task has not begun, so handing it out once more is no repeat of anything
+        allowed = {"died": backend.repeats, "dropped": backend.repeats + 1}.get(outcome.kind, 0)
+        tried = self._repeats.get(number, 0)
+        if tried < allowed:
+            self._repeats[number] = tried + 1
+            log.warning("%s: task %d is tried again: %s", self._desc, number, outcome.value)
+            backend.start()
+            self._hand_out(number)
+        else:
+            self._error = self._explain(number, outcome)
+
+    def _explain(self, number: int, outcome: Outcome) -> BaseException:
+        task = f"task {number} of {len(self._calls)}: {self._calls[number]}"
+        error = outcome.value
+        if isinstance(error, WorkerDiedError):
+            return self._executor.death_advice(error, f"{self._desc}, {task}")
+        return with_note(error, outcome.traceback, f"{self._desc}, {task}")
+
+    def _drain(self) -> None:
+        """Wait for the tasks that are still running, so that the next map finds no answers of this one."""
+        while self._out:
+            number, _ = self._answers.get()
+            self._out.remove(number)
+
+
+def with_note(error: BaseException, trace: str, where: str = "") -> BaseException:
+    """Return an exception that also says where it happened, with the worker's traceback."""
+    if where:
+        error.add_note(f"in {where}")
+    if trace:
+        error.add_note(f"the worker's traceback:\n{trace}")
+    return error
