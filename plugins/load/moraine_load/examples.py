@@ -200,3 +200,15 @@ def load_gamma_metadata(folder: Path, scale: int) -> dict[str, Any]:
     paths = write_stack(folder, _shape(scale))
     given = {name: paths[name] for name in ("rslc_dir", "dem_par")}
     return {**given, "reference": DATES[1], "meta_file": str(folder / "meta.toml"), "engine": "native"}
+
+
+def simulate(folder: Path, scale: int) -> dict[str, Any]:
+    """Name the options of a stack of few pixels with every effect."""
+    return {
+        "out": str(folder / "stack"),
+        "shape": [20 + 6 * scale, 24 + 12 * scale],
+        "nimages": 3,
+        "orbit_error": 0.3,
+        "post": 60.0,
+        "lines": 10 + 2 * scale,
+    }

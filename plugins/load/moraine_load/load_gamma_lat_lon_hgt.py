@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from moraine_core import Blocks2D, Chunk, ChunkTask, Input, Layout, Output, Plan, UsageError, blocks, command
 from moraine_load.engine import ENGINE_HELP, SCRATCH_HELP, THREADS_HELP, Engine, default_threads, scratch_folder
 from moraine_load.formats import ByteOrder, check_heights
-from moraine_load.maps import check_datum, read_map
+from moraine_load.maps import check_datum, crs_of, read_map
 from moraine_load.par import read_diff_par, read_slc_par
 from moraine_load.registration import Offsets, shift_of
 from moraine_load.scene import band_bytes, scene_of, spans
@@ -65,7 +65,7 @@ def load_gamma_lat_lon_hgt(
     check_heights(heights, shape, byte_order)
     dem = read_map(os.path.abspath(dem_par))
     layouts = [
-        Layout(path, shape, dtype, chunks)
+        Layout(path, shape, dtype, chunks, attributes={"crs": crs_of(dem)})
         for path, dtype in ((lat_zarr, "float64"), (lon_zarr, "float64"), (hgt_zarr, "float32"))
     ]
     keywords: dict[str, Any]

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from moraine_core import Blocks2D, Chunk, ChunkTask, Input, Layout, Output, Plan, blocks, command
 from moraine_load.par import read_slc_par
-from moraine_load.scene import spans
+from moraine_load.scene import check_slant_range, spans
 
 
 @command("load-gamma-range", family="load", example="moraine_load.examples:load_gamma_range")
@@ -27,6 +27,7 @@ def load_gamma_range(
     """
     par = read_slc_par(rslc_par)
     par.need("azimuth_lines", "range_samples", "near_range_slc", "range_pixel_spacing")
+    check_slant_range(par)
     out = Layout(range_zarr, (par.azimuth_lines or 0, par.range_samples or 0), dtype, chunks)
     keywords = {"near_range": par.near_range_slc, "spacing": par.range_pixel_spacing, "dtype": dtype}
     kernel = "moraine_load.kernels:slant_range"

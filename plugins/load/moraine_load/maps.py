@@ -9,6 +9,9 @@ from moraine_load.par import DemPar, ParError, read_dem_par
 if TYPE_CHECKING:
     from moraine_load.scene import Scene
 
+WGS84_MAJOR = 6378137.0
+"""m."""
+
 SAME_AXIS = 0.5
 """Difference of semi-axes (m) that moves no coordinate more than it is rounded."""
 
@@ -44,6 +47,13 @@ def lonlat_bbox(par: DemPar) -> tuple[float, float, float, float]:
     east = lon + ((par.width or 1) - 1) * (par.post_lon or 0.0)
     south = lat + ((par.nlines or 1) - 1) * (par.post_lat or 0.0)
     return lon, south, east, lat
+
+
+def crs_of(par: DemPar) -> str:
+    """Return the reference system of a segment's coordinates: ``EPSG:4326`` on WGS 84, else a description."""
+    if par.ellipsoid_ra is None or abs(par.ellipsoid_ra - WGS84_MAJOR) < SAME_AXIS:
+        return "EPSG:4326"
+    return f"geographic, ellipsoid {par.ellipsoid_name or par.ellipsoid_ra}"
 
 
 def check_datum(par: DemPar, scene: Scene) -> None:

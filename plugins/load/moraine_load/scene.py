@@ -82,6 +82,7 @@ def scene_of(par: SlcPar) -> Scene:
         The file lacks something, has too few state vectors, none around the image, or lines not at zero Doppler.
     """
     par.need(*_NEEDED)
+    check_slant_range(par)
     if par.azimuth_deskew not in ("", "ON"):
         msg = f"{par.path}: azimuth_deskew is {par.azimuth_deskew}; expected ON, an image with zero-Doppler lines"
         raise ParError(msg)
@@ -115,6 +116,19 @@ def scene_of(par: SlcPar) -> Scene:
         semi_minor=_number(par, "earth_semi_minor_axis"),
         orbit=orbit,
     )
+
+
+def check_slant_range(par: SlcPar) -> None:
+    """Check that the samples of an image are equally far apart in slant range.
+
+    Raises
+    ------
+    ParError
+        They are in ground range.
+    """
+    if par.image_geometry not in ("", "SLANT_RANGE"):
+        msg = f"{par.path}: image_geometry is {par.image_geometry}; expected SLANT_RANGE"
+        raise ParError(msg)
 
 
 def scenes_of(pars: Mapping[str, SlcPar]) -> dict[str, Scene]:

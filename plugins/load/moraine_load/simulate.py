@@ -22,6 +22,7 @@ from moraine_core import (
     command,
 )
 from moraine_load.simulation import files
+from moraine_load.simulation.covers import COVERS
 from moraine_load.simulation.scene import Strength, make_scene
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ GROUND_BYTES = 130
 """Memory of a pixel while what lies on the ground is found, besides what is kept of it."""
 
 
-@command("simulate", family="load", example="moraine_load.simulation.examples:simulate")
+@command("simulate", family="load", example="moraine_load.examples:simulate")
 def simulate(
     out: Annotated[str, Output("stack in GAMMA format, and the truth", kind="directory")],
     shape: Annotated[tuple[int, int], "lines and width of the images (pixels)"] = (600, 900),
@@ -197,7 +198,9 @@ def _ground_plan(out: str, scene: Scene, known: dict[str, Layout], geo: str, lin
     hgt = RawLayout(f"{out}/geocoding/{geo}.hgt", (scene.nlines, scene.width), "float32", (lines, -1))
     truth = list(known.values())
     pixels = [*truth[:5], hgt, *truth[5:]]
-    matrices = Layout(f"{out}/truth/coherence.zarr", (6, scene.nimages, scene.nimages), "float32", (-1, -1, -1))
+    matrices = Layout(
+        f"{out}/truth/coherence.zarr", (len(COVERS), scene.nimages, scene.nimages), "float32", (-1, -1, -1)
+    )
     tasks = [
         ChunkTask(
             f"{TASKS}:{kernel}",

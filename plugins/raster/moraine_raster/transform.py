@@ -16,8 +16,12 @@ ELEMENT_BYTES = 64
 
 @command("transform", family="raster", example="moraine_raster.examples:transform")
 def transform(
-    xx_in: Annotated[Array, Input("x: longitude for EPSG:4326, easting", shape="(...)", dtype=("float", "integer"))],
-    yy_in: Annotated[Array, Input("y: latitude for EPSG:4326, northing", shape="(...)", dtype=("float", "integer"))],
+    xx_in: Annotated[
+        Array, Input("x: longitude or easting", shape="(...)", dtype=("float", "integer"), unit="degrees or m")
+    ],
+    yy_in: Annotated[
+        Array, Input("y: latitude or northing", shape="(...)", dtype=("float", "integer"), unit="degrees or m")
+    ],
     xx_out: Annotated[str, Output("x in the other system", shape="(...)", dtype="float64", unit="degrees or m")],
     yy_out: Annotated[str, Output("y in the other system", shape="(...)", dtype="float64", unit="degrees or m")],
     epsg_in: Annotated[int, "EPSG code of what is given (unitless)"] = 4326,

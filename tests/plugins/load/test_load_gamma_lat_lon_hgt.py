@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from moraine_core import MoraineError, Workers
+from moraine_core.store import describe
 from moraine_core.testing.data import read_array
 from moraine_load import examples
 from moraine_load.geometry import earth_fixed, line_times, orbit_at, sample_ranges
@@ -57,6 +58,32 @@ def test_heights_are_kept_at_sea_level_and_only_missing_ones_are_missing(stack):
     for coordinate in (lat, lon):
         assert coordinate.dtype == np.float64
         np.testing.assert_array_equal(np.isnan(coordinate), np.isnan(heights))
+
+
+def test_a_scene_of_forty_thousand_lines_is_located_to_its_end(stack):
+    """A36: a 40 000 x 10 image; its lines follow each other to the last, each where the orbit is then."""
+    shape = (40_000, 10)
+    par = replace(examples.image_par(shape, "20210101"), azimuth_line_time=1e-3, start_time=980.0)
+    write_par(stack["rslc_par"], par)
+    write_par(stack["diff_par"], DiffPar())
+    Path(stack["hgt"]).write_bytes(np.full(shape, 7, ">f4").tobytes())
+    lat, lon, height = run(stack, chunks=(9000, 1000))
+    assert lat.shape == shape
+    assert (np.diff(lat, axis=0) > 0).all(), "the orbit climbs"
+    scene = scene_of(par)
+    lines = np.array([0, 32_767, 32_768, 35_000, 39_999])
+    points = earth_fixed(lon[lines], lat[lines], height[lines], scene.semi_major, scene.semi_minor)
+    position, _ = orbit_at(scene.orbit, 980.0 + lines * 1e-3)
+    reach = np.linalg.norm(points - position[:, None], axis=-1)
+    assert np.abs(reach - sample_ranges(scene, np.arange(10))).max() < 1e-6
+
+
+def test_reference_system_and_unit_are_written_with_the_coordinates(stack):
+    """A36."""
+    run(stack)
+    for name in ("lat", "lon"):
+        attributes = describe(Path(stack["hgt"]).parent / f"{name}.zarr").attributes
+        assert (attributes["crs"], attributes["unit"]) == ("EPSG:4326", "degrees")
 
 
 def test_an_offset_in_the_diff_par_is_refused_unless_the_caller_says_what_to_do(stack):

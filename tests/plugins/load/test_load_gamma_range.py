@@ -33,6 +33,12 @@ def test_a_header_without_a_range_is_told(stack, tmp_path):
         run(stack, tmp_path)
 
 
+def test_an_image_in_ground_range_is_refused(stack, tmp_path):
+    write_par(stack["rslc_par"], replace(read_slc_par(stack["rslc_par"]), image_geometry="GROUND_RANGE"))
+    with pytest.raises(MoraineError, match="image_geometry is GROUND_RANGE; expected SLANT_RANGE"):
+        run(stack, tmp_path)
+
+
 def test_a_missing_header_is_told(stack, tmp_path):
     with pytest.raises(MoraineError, match=r"load-gamma-range: rslc_par: .*nothing\.par does not exist"):
         run({"rslc_par": str(tmp_path / "nothing.par")}, tmp_path)

@@ -53,7 +53,8 @@ def test_the_lookup_table_is_where_the_orbit_sees_the_map(mexico, scene_at, tiff
     """The segment's corner is the corner of its first pixel here: its header was made from a GeoTIFF.
 
     The offset in azimuth is one constant, 2.19 ms: no convention of pixels, which the test above settles, and no error
-    of the geometry, which would depend on range, line or height. A table refined with a DIFF par has its constant in it.
+    of the geometry, which would depend on range, line or height. A table that was refined with a DIFF par has its
+    constant in it.
     """
     dem = read_dem_par(next((mexico / "headers").glob("*dem.par")))
     heights = tiff(mexico / "geotiffs" / "cropA_T005A_dem.tif")

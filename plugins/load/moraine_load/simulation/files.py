@@ -6,7 +6,7 @@ from math import atan2, ceil, cos, degrees, hypot, sin, sqrt
 from typing import TYPE_CHECKING
 
 from moraine_load.par import DemPar, DiffPar, SlcPar, StateVectors
-from moraine_load.simulation.ground import COVERS, PS_AMPLITUDES, PS_CHANCES
+from moraine_load.simulation.covers import COVERS, PS_AMPLITUDES, PS_CHANCES
 from moraine_load.simulation.orbit import FLATTENING, SEMI_MAJOR, heading_of, state
 from moraine_load.simulation.scene import AZIMUTH_BANDWIDTH, FREQUENCY, INCIDENCE, LIGHT, RANGE_BANDWIDTH, WAVELENGTH
 

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from moraine_load.simulation import _cpu
+from moraine_load.simulation.covers import COVERS, WATER
 from moraine_load.simulation.ground import (
-    COVERS,
-    WATER,
     coherence,
     coherent_parts,
     displacement,
