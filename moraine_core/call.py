@@ -133,7 +133,7 @@ class CommandCall:
             return False
         try:
             if is_array:
-                group.append(store.describe(path))
+                group.append(store.describe_whole(path))
             elif not (Path(path).is_dir() if kind == "directory" else Path(path).is_file()):
                 raise StoreNotFoundError(f"{path} does not exist; expected a {kind}")
         except MoraineError as error:

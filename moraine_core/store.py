@@ -120,6 +120,23 @@ def describe(path: str | Path) -> Array:
     return Array(str(path), tuple(array.shape), np.dtype(array.dtype).name, tuple(chunks), attributes)
 
 
+def describe_whole(path: str | Path) -> Array:
+    """Return the metadata of an array that is to be read: if moraine wrote it, no chunk may have been lost since.
+
+    In an array of another program a chunk without a file may stand for the fill value, so its absence proves nothing.
+
+    Raises
+    ------
+    StoreNotFoundError, IncompleteError
+        As `describe`; or chunks are gone.
+    """
+    array = describe(path)
+    if PROVENANCE in array.attributes and (holes := missing_chunks(path)):
+        msg = f"{path} lacks {len(holes)} of its chunks, the first at {holes[0]}; moraine check lists them"
+        raise IncompleteError(msg)
+    return array
+
+
 def stamp(path: str | Path) -> int:
     """Return the newest modification time, in nanoseconds, of a path and of everything in it."""
     newest = os.stat(path).st_mtime_ns

@@ -61,7 +61,9 @@ def plugins(
 
 def info(
     host: PluginHost,
-    path: Annotated[list[str], typer.Argument(help="arrays, pyramids, directories or files", show_default=False)],
+    path: Annotated[
+        list[str], typer.Argument(help="arrays, pyramids, directories or files", metavar="PATH...", show_default=False)
+    ],
 ) -> Result:
     """Say what is at each path: kind, shape, dtype, statistics, and which command made it."""
     from moraine_core.provenance import made_by
@@ -80,7 +82,9 @@ def info(
 
 def check(
     host: PluginHost,
-    path: Annotated[list[str], typer.Argument(help="arrays, or directories of arrays", show_default=False)],
+    path: Annotated[
+        list[str], typer.Argument(help="arrays, or directories of arrays", metavar="PATH...", show_default=False)
+    ],
     n_workers: Annotated[int | None, typer.Option(help="threads; by default the usable cores (count)")] = None,
 ) -> Result:
     """Read every chunk of stores and list those that are missing, unreadable or unfinished."""
@@ -106,7 +110,7 @@ def _failed(what: str, names: Sequence[str]) -> dict[str, str]:
 
 def quicklook(
     host: PluginHost,
-    pyramid: Annotated[str, typer.Argument(help="a pyramid", show_default=False)],
+    pyramid: Annotated[str, typer.Argument(help="a pyramid", metavar="PYRAMID", show_default=False)],
     output: Annotated[str | None, typer.Option("--output", "-o", help="the picture; <pyramid>.png by default")] = None,
     show: Annotated[str | None, typer.Option(help="phase, intf_0, intf_seq, intf_all, coh or coh_abs")] = None,
     index: Annotated[

@@ -60,6 +60,6 @@ def _plan_text(command: Command, record: Record) -> str:
             f"{gib(layout['bytes'])}"
             for layout in plan["outputs"]
         ]
-        lines.append(f"  {plan['tasks']} tasks of at most {gib(plan['task_bytes'])} memory each")
+        lines.append(f"  tasks: {plan['tasks']}, of at most {gib(plan['task_bytes'])} memory each")
     lines.append("nothing was done (--dry-run)")
     return "\n".join(lines)

@@ -322,7 +322,7 @@ def test_a_dry_run_changes_nothing_and_says_what_would_be_done(invoke):
     code, out, _ = invoke("double", "--source", "x.zarr", "--result", "new/y.zarr", "--dry-run")
     assert code == 0
     assert "new/y.zarr: (6, 10) float32, chunks (4, 4), 0 KiB" in out
-    assert "6 tasks of at most" in out
+    assert "tasks: 6, of at most" in out
     assert out.endswith("nothing was done (--dry-run)\n")
     assert invoke("tidy", "--result", "t.txt", "--dry-run")[0] == 0
     assert invoke("detour", "--source", "x.zarr", "--result", "y.zarr", "--dry-run", "--scratch", "s")[0] == 0

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import run_commands
+import zarr
 from run_support import tree
 
 from moraine_core import RunOptions, Workers, store
@@ -302,6 +303,21 @@ def test_an_unfinished_input_is_refused(folder):
     store.create(Layout("half.zarr", X.shape, "float32", (4, 4)), "half.zarr", {store.UNFINISHED: "amp-disp"})
     with pytest.raises(IncompleteError, match=r"double: source: half.zarr is unfinished: amp-disp stopped"):
         double(source="half.zarr")
+
+
+def test_an_input_that_has_lost_a_chunk_is_refused(folder):
+    """A24: what moraine wrote has a file for every chunk; without one, a hole would be read as data."""
+    double(result="z.zarr")
+    next(Path("z.zarr").glob("c/*/*")).unlink()
+    with pytest.raises(IncompleteError, match=r"double: source: z.zarr lacks 1 of its chunks, the first at \(\d, \d\)"):
+        double(source="z.zarr", result="y.zarr")
+    assert not Path("y.zarr").exists()
+
+
+def test_an_array_of_another_program_may_leave_chunks_to_the_fill_value(folder):
+    zarr.create_array("other.zarr", shape=X.shape, chunks=(4, 4), dtype="float32", fill_value=3.0)
+    double(source="other.zarr", result="y.zarr")
+    assert (read_array("y.zarr") == 6.0).all()
 
 
 def test_a_missing_input_is_a_file_not_found(folder):

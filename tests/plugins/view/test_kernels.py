@@ -200,7 +200,9 @@ def test_statistics_of_blocks_merge_to_those_of_the_whole(seed: int, size: int, 
         data[seed % size] = np.inf
     parts = [kernels.partial_statistics(block) for block in np.array_split(data, n_blocks)]
     merged = kernels.merge_statistics(parts)
-    finite = np.abs(data[np.isfinite(data)]) if dtype.startswith("complex") else data[np.isfinite(data)]
+    finite = data[np.isfinite(data)]
+    if dtype.startswith("complex"):
+        finite = np.abs(finite.astype(np.complex128))  # in float32 the oracle itself would round the amplitudes
     assert merged["count"] == size
     assert merged["nan"] == np.isnan(data).sum()
     assert merged["inf"] == np.isinf(data).sum()
