@@ -76,7 +76,7 @@ def simulate(
     Buildings, streets, bare ground, fields and forest are distributed scatterers, each class the same everywhere,
     whose coherence falls exponentially to a part that stays, and that of the fields with the season; persistent
     scatterers have four brightnesses. The speckle is oversampled as in real images. Terrain so steep that a pixel
-    sees it more than once may give nan.
+    sees it more than once may give nan, and 0 in the images.
 
     Written are rslc/DATE.rslc and .par, DEM/dem_seg and dem_seg_par, and geocoding/GEO.hgt, .lt_fine, .lv_theta,
     .lv_phi and .diff_par, all big-endian; and truth/: lat, lon (degrees), hgt (m), theta, phi (rad), cover (class of

@@ -163,6 +163,17 @@ def test_the_lookup_table_leads_to_pixels_at_the_place_of_the_post(stacks: Any) 
         )
 
 
+def test_ground_that_is_not_found_is_no_data_everywhere(stacks: Any) -> None:
+    """Slopes of 600 m of relief are steeper than the line of sight in places; zero is GAMMA's missing sample."""
+    stack = stacks(shape=(200, 300), nimages=2, relief=600.0, image_format="SCOMPLEX")
+    lost = np.isnan(stack.truth("lat"))
+    assert 0 < lost.mean() < 0.01
+    for name in ("lon", "hgt", "theta", "phi"):
+        np.testing.assert_array_equal(np.isnan(stack.truth(name)), lost)
+    assert not stack.image(1, ">i2")[lost].any()
+    assert np.isnan(stack.truth("phase")[lost]).all()
+
+
 # ----------------------------------------------------------------------------------------------- statistics
 
 
@@ -306,6 +317,15 @@ def test_scomplex_is_fcomplex_rounded(stacks: Any) -> None:
     assert read_slc_par(integers.par_files[1]).image_format == "SCOMPLEX"
     np.testing.assert_array_equal(pairs[..., 0], np.rint(image.real))
     np.testing.assert_array_equal(pairs[..., 1], np.rint(image.imag))
+
+
+def test_no_bit_depends_on_the_lines_of_a_task(stacks: Any) -> None:
+    """On rows long enough for the machine's widest instructions, with scatterers that spread from band to band."""
+    one, two = (stacks(shape=(90, 333), nimages=2, orbit_error=1.0, lines=lines) for lines in (32, 19))
+    for file in sorted(p for p in one.folder.glob("[rDg]*/*") if p.is_file()):
+        assert file.read_bytes() == (two.folder / file.relative_to(one.folder)).read_bytes(), file.name
+    for array in sorted(one.folder.glob("truth/*.zarr")):
+        assert one.truth(array.stem).tobytes() == two.truth(array.stem).tobytes(), array.stem
 
 
 def test_another_seed_is_another_scene(stacks: Any) -> None:

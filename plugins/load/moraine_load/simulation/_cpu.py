@@ -74,17 +74,19 @@ def terrain_height(weights, knot, mean, relief, lat, lon):
 
 
 @njit(nogil=True, cache=True)
-def locate_pixels(orbit, times, ranges, guess, weights, knot, mean, relief, lat, lon, hgt, theta, phi):
+def locate_pixels(orbit, first, times, ranges, guess, weights, knot, mean, relief, lat, lon, hgt, theta, phi):
     """Fill in where on the terrain pixels lie, and from where they are seen; nan where the search does not end.
 
-    `guess` is latitude and longitude of the first pixel and their change per line and sample, degrees. The height is
-    the root of terrain(where a pixel of height h lies) - h, by the secant method.
+    `first` is the number of the first line. `guess` is latitude and longitude of the first pixel of the image and their
+    change per line and sample, degrees. The height is the root of terrain(where a pixel of height h lies) - h, by the
+    secant method.
     """
     lat0, lon0, lat_line, lon_line, lat_sample, lon_sample = guess
     for i in range(times.size):
         for j in range(ranges.size):
-            a = radians(lat0 + i * lat_line + j * lat_sample)
-            b = radians(lon0 + i * lon_line + j * lon_sample)
+            # by the number in the image: a last digit of the guess is one of the result
+            a = radians(lat0 + (first + i) * lat_line + j * lat_sample)
+            b = radians(lon0 + (first + i) * lon_line + j * lon_sample)
             h, before, error_before = mean, 0.0, 0.0
             found = False
             for step in range(30):
@@ -171,7 +173,8 @@ def next_image(cover, state, change, noise, lasting, steady, phase, tables, out)
 
     Arrays are ``(lines, width)`` complex64, `phase` float64; tables hold a float32 for each class of cover. `state`
     (the changing part of the scatterers) becomes ``keep * state + renew * change``; the image is ``parts[0] * lasting +
-    parts[1] * state + parts[2] * noise + steady``, turned by `phase`; `tables` are keep, renew and parts.
+    parts[1] * state + parts[2] * noise + steady``, turned by `phase`, 0 where that is nan; `tables` are keep, renew and
+    parts.
     """
     keep, renew, parts = tables
     for i in range(cover.shape[0]):
@@ -180,4 +183,4 @@ def next_image(cover, state, change, noise, lasting, steady, phase, tables, out)
             state[i, j] = keep[c] * state[i, j] + renew[c] * change[i, j]
             s = parts[0, c] * lasting[i, j] + parts[1, c] * state[i, j] + parts[2, c] * noise[i, j] + steady[i, j]
             turn = phase[i, j] % (2 * pi)
-            out[i, j] = s * complex(cos(turn), sin(turn))
+            out[i, j] = s * complex(cos(turn), sin(turn)) if np.isfinite(turn) else 0

@@ -116,13 +116,14 @@ def see_ground(first: int, last: int, *, scene: Scene) -> list[Any]:
     shape = (len(lines), scene.width)
     lat, lon = np.empty(shape), np.empty(shape)
     hgt, theta, phi = (np.empty(shape, np.float32) for _ in range(3))
-    away = first - (scene.nlines - 1) / 2, -(scene.width - 1) / 2
+    away = -(scene.nlines - 1) / 2, -(scene.width - 1) / 2
     guess = tuple(
         middle + away[0] * slope[0] + away[1] * slope[1]
         for middle, slope in ((scene.lat, scene.lat_slope), (scene.lon, scene.lon_slope))
     )
     _cpu.locate_pixels(
         scene.orbits[scene.reference],
+        first,
         _times(scene, lines),
         scene.near_range + scene.range_spacing * np.arange(scene.width),
         (*guess, scene.lat_slope[0], scene.lon_slope[0], scene.lat_slope[1], scene.lon_slope[1]),
