@@ -10,11 +10,12 @@ import argparse
 
 import commands
 import executor
+import load
 import memory
 import startup
 from measure import HEADER
 
-BENCHES = {"startup": startup, "executor": executor, "memory": memory, "commands": commands}
+BENCHES = {"startup": startup, "executor": executor, "memory": memory, "commands": commands, "load": load}
 
 
 def main() -> int:

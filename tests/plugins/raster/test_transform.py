@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
+import sys
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,7 +11,9 @@ import pytest
 from moraine_core import MoraineError, UsageError, Workers
 from moraine_core.store import open_array
 from moraine_core.testing.data import read_array, write_array
+from moraine_raster.coordinates import transform as coordinates
 from moraine_raster.coordinates import transform as transform_arrays
+from moraine_raster.coordinates import transformer
 from moraine_raster.transform import transform
 
 if TYPE_CHECKING:
@@ -20,9 +22,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 HALF_THE_WORLD = 20037508.342789244
-
-without_pyproj = pytest.mark.skipif(importlib.util.find_spec("pyproj") is not None, reason="pyproj is installed")
-with_pyproj = pytest.mark.skipif(importlib.util.find_spec("pyproj") is None, reason="pyproj is not installed")
 
 
 def run(folder: Path, x: Any, y: Any, **options: Any) -> tuple[NDArray[Any], NDArray[Any]]:
@@ -113,13 +112,19 @@ def test_complex_coordinates_are_refused(tmp_path: Path) -> None:
         run(tmp_path, np.ones(2, np.complex64), np.ones(2))
 
 
-@without_pyproj
-def test_other_codes_name_the_library_they_need(tmp_path: Path) -> None:
+def test_other_codes_name_the_library_they_need(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pyproj", None)  # as where it is not installed
     with pytest.raises(UsageError, match=r"EPSG:4326 to EPSG:32633 pyproj is needed"):
         run(tmp_path, [14.0], [40.0], epsg_out=32633)
 
 
-@with_pyproj
+def test_the_closed_formulas_agree_with_pyproj() -> None:
+    lon, lat = np.meshgrid(np.linspace(-179, 179, 40), np.linspace(-84, 84, 30))
+    expected = transformer(4326, 3857).transform(lon, lat)
+    np.testing.assert_allclose(coordinates(lon, lat, epsg_in=4326, epsg_out=3857), expected, rtol=0, atol=1e-6)
+    np.testing.assert_allclose(coordinates(*expected, epsg_in=3857, epsg_out=4326), (lon, lat), rtol=0, atol=1e-10)
+
+
 def test_other_codes_go_by_pyproj_with_x_first(tmp_path: Path) -> None:
     """The central meridian of a UTM zone has easting 500 km."""
     x, y = run(tmp_path, [15.0], [0.0], epsg_out=32633)
