@@ -21,34 +21,6 @@ def resolve(name: str) -> Callable[..., Any]:
     return getattr(importlib.import_module(module), function)  # type: ignore[no-any-return]
 
 
-class Call:
-    """A plain function call as a task: nothing to load, nothing to store."""
-
-    __slots__ = ("args", "fn", "kwargs", "result")
-
-    result: Any
-
-    def __init__(self, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
-        self.fn, self.args, self.kwargs = fn, args, kwargs
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return Call, (self.fn, self.args, self.kwargs)
-
-    def load(self) -> None:
-        """Do nothing: the function reads for itself."""
-
-    def compute(self) -> None:
-        """Call the function."""
-        self.result = self.fn(*self.args, **self.kwargs)
-
-    def store(self) -> Any:
-        """Return the function's result."""
-        return self.result
-
-    def __str__(self) -> str:
-        return f"{getattr(self.fn, '__name__', self.fn)}{self.args!r}"[:500]
-
-
 class ChunkCall:
     """A chunk task in its three phases: read the inputs, call the kernel, write the results.
 

@@ -15,13 +15,13 @@ from moraine_core.executor import memory
 from moraine_core.executor.feed import Feed, with_note
 from moraine_core.executor.interrupt import orderly_end
 from moraine_core.executor.memory import MemoryWatch, gib
-from moraine_core.executor.message import Outcome, pack
+from moraine_core.executor.message import Call, Outcome, pack
 from moraine_core.executor.progress import Progress
 from moraine_core.executor.shared import Handle, Shelf
 from moraine_core.executor.threads import ThreadBackend
 from moraine_core.executor.worker import exit_if_unguarded
 from moraine_core.options import Workers
-from moraine_core.task import Call, ChunkCall, kernel_name, resolve
+from moraine_core.task import ChunkCall, kernel_name, resolve
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -9,10 +9,42 @@ from moraine_core.errors import TaskError, UsageError
 
 TYPE_CHECKING = False  # as type checkers know it; importing typing would cost every new worker milliseconds
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
     from typing import Any, Literal
 
 MESSAGE_LIMIT = 64 * 1024
 """Largest task in bytes: paths, slices and options fit easily, an array does not."""
+
+
+class Call:
+    """A plain function call as a task: nothing to load, nothing to store.
+
+    It lives here, and not with the chunk tasks, so that a worker that only calls functions loads no more than this.
+    """
+
+    __slots__ = ("args", "fn", "kwargs", "result")
+
+    result: Any
+
+    def __init__(self, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+        self.fn, self.args, self.kwargs = fn, args, kwargs
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Call, (self.fn, self.args, self.kwargs)
+
+    def load(self) -> None:
+        """Do nothing: the function reads for itself."""
+
+    def compute(self) -> None:
+        """Call the function."""
+        self.result = self.fn(*self.args, **self.kwargs)
+
+    def store(self) -> Any:
+        """Return the function's result."""
+        return self.result
+
+    def __str__(self) -> str:
+        return f"{getattr(self.fn, '__name__', self.fn)}{self.args!r}"[:500]
 
 
 def pack(task: Any) -> bytes:
