@@ -11,6 +11,7 @@ import pytest
 from moraine_core.errors import TaskError, UsageError
 from moraine_core.executor.message import MESSAGE_LIMIT, Call, ChunkCall, Outcome, pack, raised
 from moraine_core.plan import Array, Chunk, ChunkTask, Layout
+from moraine_core.task import ChunkCall
 
 
 def test_a_task_on_a_huge_array_is_a_small_message():
