@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from moraine_core.errors import TaskError, UsageError
-from moraine_core.executor.message import MESSAGE_LIMIT, Call, ChunkCall, Outcome, pack, raised
+from moraine_core.executor.message import MESSAGE_LIMIT, Call, Outcome, pack, raised
 from moraine_core.plan import Array, Chunk, ChunkTask, Layout
 from moraine_core.task import ChunkCall
 
