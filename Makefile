@@ -15,8 +15,6 @@ TEST_TOOLS := $(shell sed -n '/^dev = \[/,/^\]/{s/^ *"\(.*\)",.*/"\1"/p}' pyproj
 .PHONY: demo test lint bench clean
 
 demo: $(VENV)/installed
-	$(BIN)/moraine simulate --out demo/gamma
-	$(BIN)/moraine run pipelines/01_load.toml --workdir demo
 	$(BIN)/moraine run pipelines/demo.toml
 	@echo
 	@echo "The results are in demo/ps, the pictures in demo/.moraine/demo/quicklook."

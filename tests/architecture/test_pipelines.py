@@ -19,16 +19,18 @@ PIPELINES = sorted(ROOT.glob("pipelines/*.toml"))
 @pytest.mark.parametrize("file", PIPELINES, ids=[file.stem for file in PIPELINES])
 def test_all_steps_of_a_pipeline_are_valid(file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     shape = (48, 64)
-    simulate(out=str(tmp_path / "gamma"), shape=shape, nimages=3)
-    write_array(tmp_path / "rslc.zarr", speckle((*shape, 3)), chunks=(16, 16, 1))
+    data = tomllib.loads(file.read_text(encoding="utf-8"))
+    if all(step["run"] != "simulate" for step in data["step"]):  # the others start from what is there
+        simulate(out=str(tmp_path / "gamma"), shape=shape, nimages=3)
+        write_array(tmp_path / "rslc.zarr", speckle((*shape, 3)), chunks=(16, 16, 1))
     values = {"gamma": "gamma", "rslc": "rslc.zarr", "shape": f"{shape[0]},{shape[1]}"}
-    known = tomllib.loads(file.read_text(encoding="utf-8")).get("vars", {})
-    words = [word for name in values if name in known for word in ("--var", f"{name}={values[name]}")]
+    words = [word for name in values if name in data["vars"] for word in ("--var", f"{name}={values[name]}")]
+    before = sorted(tmp_path.iterdir())
     code = run(["run", str(file), "--check", "--json", "--workdir", str(tmp_path), *words])
     out = capsys.readouterr()
     assert code == 0, out.err
     assert json.loads(out.out)["ok"] is True
-    assert sorted(p.name for p in tmp_path.iterdir() if p.name != ".moraine") == ["gamma", "rslc.zarr"]
+    assert sorted(p for p in tmp_path.iterdir() if p.name != ".moraine") == before
 
 
 def test_a_wrong_step_is_found(tmp_path: Path, capsys: pytest.CaptureFixture[str]):

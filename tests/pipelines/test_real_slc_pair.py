@@ -1,4 +1,4 @@
-"""Two real radar images of Amsterdam through the demo pipeline: docs/real-data.md is run as it stands.
+"""Two real radar images of Amsterdam through the pipeline of candidates: docs/real-data.md is run as it stands.
 
 What must come out is known from the data's own description (coherence, mean phase), from their geolocation (where the
 canals are) and from formulas, not from moraine.
@@ -225,7 +225,7 @@ def test_a_seam_would_be_seen(work: Work, interferogram: np.ndarray):
 
 def test_pictures_are_there(work: Work):
     folder = work.folder / "amsterdam"
-    drawn = {path.name for path in (folder / ".moraine/demo/quicklook").iterdir()}
+    drawn = {path.name for path in (folder / ".moraine/candidates/quicklook").iterdir()}
     assert drawn == {
         "rslc_pyramid__rslc_pyramid.png",
         "amplitude_pyramid__amplitude_pyramid.png",
