@@ -12,7 +12,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constr
 PROJECTS := pyproject.toml $(wildcard plugins/*/pyproject.toml)
 TEST_TOOLS := $(shell sed -n '/^dev = \[/,/^\]/{s/^ *"\(.*\)",.*/"\1"/p}' pyproject.toml)
 
-.PHONY: demo test lint bench clean
+.PHONY: demo test lint floors bench clean
 
 demo: $(VENV)/installed
 	$(BIN)/moraine run pipelines/demo.toml
@@ -23,6 +23,14 @@ demo: $(VENV)/installed
 test: $(VENV)/tools
 	$(BIN)/python -m pytest $(PYTEST)
 
+# the whole suite once more, with the lowest versions that the packages allow
+floors: $(VENV)/tools
+	$(PYTHON) -m venv $(VENV)-floors
+	$(BIN)/python tools/floors.py > $(VENV)-floors/floors.txt
+	$(VENV)-floors/bin/python -m pip install --quiet --disable-pip-version-check \
+	  --constraint $(VENV)-floors/floors.txt --requirement requirements-all.txt $(TEST_TOOLS)
+	MORAINE_CACHE_DIR=$(VENV)-floors/cache $(VENV)-floors/bin/python -m pytest $(PYTEST)
+
 lint: $(VENV)/tools
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -32,7 +40,7 @@ bench: $(VENV)/tools
 	$(BIN)/python tools/bench all
 
 clean:
-	rm -rf $(VENV) demo .cache .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) $(VENV)-floors demo .cache .mypy_cache .pytest_cache .ruff_cache
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \

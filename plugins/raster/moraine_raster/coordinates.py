@@ -62,9 +62,16 @@ def transform(x: ArrayLike, y: ArrayLike, *, epsg_in: int, epsg_out: int) -> tup
         elif (epsg_in, epsg_out) == (WEB_MERCATOR, GEOGRAPHIC):
             out = np.degrees(x / RADIUS), np.degrees(np.arctan(np.sinh(y / RADIUS)))
         else:
-            out = transformer(epsg_in, epsg_out).transform(x, y)
+            out = _by_pyproj(x, y, epsg_in, epsg_out)
     is_missing = ~(np.isfinite(x) & np.isfinite(y) & np.isfinite(out[0]) & np.isfinite(out[1]))
     return np.where(is_missing, np.nan, out[0]), np.where(is_missing, np.nan, out[1])
+
+
+def _by_pyproj(x: Float64, y: Float64, epsg_in: int, epsg_out: int) -> tuple[Any, Any]:
+    """Transform by pyproj, which takes an array of one value for a number, and warns that it is none."""
+    transform = transformer(epsg_in, epsg_out).transform
+    found: tuple[Any, Any] = transform(x.item(), y.item()) if x.size == 1 else transform(x, y)
+    return found
 
 
 def _isometric(lat: Float64) -> Float64:

@@ -172,12 +172,17 @@ def private_bytes(array):
     return sum(int(line.split()[1]) * 1024 for line in rollup if line.startswith("Anonymous:"))
 
 
-def library_threads(*_):
-    import numba
-    import numpy.linalg  # noqa: F401 - loads BLAS
-    from threadpoolctl import threadpool_info
+_ONE_LOOKS = threading.Lock()
 
-    return [pool["num_threads"] for pool in threadpool_info()] + [numba.get_num_threads()]
+
+def library_threads(*_):
+    # looking at loaded libraries while another thread loads one can lock up the dynamic loader
+    with _ONE_LOOKS:
+        import numba
+        import numpy.linalg  # noqa: F401 - loads BLAS
+        from threadpoolctl import threadpool_info
+
+        return [pool["num_threads"] for pool in threadpool_info()] + [numba.get_num_threads()]
 
 
 def blas(*_):
