@@ -32,7 +32,7 @@ from moraine_core.testing.interrupt import observed_by
 from moraine_core.testing.memory import measured_growth
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     from moraine_core.declaration import Command
@@ -52,9 +52,13 @@ class ConformanceSuite:
     ----------
     commands
         What to test.
+    variants
+        Functions that make another call of an example's, by command: with an optional input left out, or another one
+        given. Each takes the example's arguments and may write further inputs beside the example's.
     """
 
     commands: ClassVar[Sequence[Command]] = ()
+    variants: ClassVar[Mapping[str, Sequence[Callable[[running.Arguments], running.Arguments]]]] = {}
 
     def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
         """Run each test for each command."""
@@ -86,6 +90,17 @@ class ConformanceSuite:
         with running.forgetting(command, arguments):
             running.run(command, arguments, workers)
         assert running.differences(expected, running.contents(command, arguments), command.tolerance) == []
+
+    def test_variants_do_not_depend_on_the_workers(self, command: Command, arguments: running.Arguments) -> None:
+        """A10: each optional input present and absent, in threads and processes as one after another."""
+        for variant in self.variants.get(command.name, ()):
+            changed = variant(arguments)
+            running.run_serially(command, changed)
+            expected = running.contents(command, changed)
+            for workers in (Workers(n_workers=4), Workers(processes=True, n_workers=2)):
+                with running.forgetting(command, changed):
+                    running.run(command, changed, workers)
+                assert running.differences(expected, running.contents(command, changed), command.tolerance) == []
 
     def test_results_do_not_depend_on_the_blocks(
         self, command: Command, arguments: running.Arguments, expected: dict[str, Any]
