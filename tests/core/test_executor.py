@@ -194,7 +194,7 @@ def test_numerical_libraries_have_one_thread(arguments, loaded):
         if __name__ == "__main__":
             with Executor({arguments}) as executor:
                 for _ in range(2):
-                    for counts in executor.map(tasks.library_threads, [()] * 8):
+                    for counts in executor.map(tasks.threads_of_libraries, [()] * 8):
                         assert len(counts) >= 2
                         assert set(counts) == {{1}}, counts
     """

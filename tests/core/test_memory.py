@@ -263,7 +263,7 @@ def test_the_reported_peak_counts_the_workers_and_agrees_with_an_observer_outsid
             seen.append(sum(_pss(pid) for pid in pids))
 
     with Executor(processes=True, n_workers=2) as executor:
-        executor.run_on_workers(tasks.library_threads)
+        executor.run_on_workers(tasks.threads_of_libraries)
         observer = threading.Thread(target=observe, args=([os.getpid(), *executor.backend.pids()],))
         observer.start()
         executor.map(tasks.allocate, [(300, 0.4)] * 4)

@@ -175,7 +175,7 @@ def private_bytes(array):
 _ONE_LOOKS = threading.Lock()
 
 
-def library_threads(*_):
+def threads_of_libraries(*_):
     # looking at loaded libraries while another thread loads one can lock up the dynamic loader
     with _ONE_LOOKS:
         import numba
