@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import run_commands
-from run_support import Line, tree, wait_for
+from run_support import Line, X, tree, wait_for
 
 from moraine_core import Workers, store
 from moraine_core.plan import Layout
@@ -17,20 +17,6 @@ from moraine_core.store import Staging
 from moraine_core.testing.data import read_array, write_array
 
 ONE = Workers(n_workers=1)
-X = np.arange(60, dtype=np.float32).reshape(6, 10)  # six chunks of 4 x 4
-
-
-@pytest.fixture
-def folder(tmp_path, monkeypatch):
-    """A folder with one input, as current directory."""
-    work = tmp_path / "work"
-    work.mkdir()
-    (tmp_path / "calls").mkdir()
-    monkeypatch.setenv("RUN_CALLS", str(tmp_path / "calls"))
-    monkeypatch.delenv("MORAINE_SCRATCH", raising=False)
-    monkeypatch.chdir(work)
-    write_array("x.zarr", X, chunks=(4, 4))
-    return work
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import run_commands
 import zarr
-from run_support import tree
+from run_support import X, tree
 
 from moraine_core import RunOptions, Workers, store
 from moraine_core.blocks import blocks
@@ -32,20 +32,6 @@ from moraine_core.run import ExecutorPool, check_command, run_command
 from moraine_core.testing.data import read_array, write_array
 
 ONE = Workers(n_workers=1)
-X = np.arange(60, dtype=np.float32).reshape(6, 10)
-
-
-@pytest.fixture
-def folder(tmp_path, monkeypatch):
-    """A folder with one input, as current directory."""
-    work = tmp_path / "work"
-    work.mkdir()
-    (tmp_path / "calls").mkdir()
-    monkeypatch.setenv("RUN_CALLS", str(tmp_path / "calls"))
-    monkeypatch.delenv("MORAINE_SCRATCH", raising=False)
-    monkeypatch.chdir(work)
-    write_array("x.zarr", X, chunks=(4, 4))
-    return work
 
 
 def double(**arguments):

@@ -10,7 +10,12 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
+
 HELPERS = Path(__file__).parent
+
+X = np.arange(60, dtype=np.float32).reshape(6, 10)
+"""The input of the fixture `folder`: six chunks of 4 x 4."""
 
 
 def install(folder, name, *, commands=None, hooks=None, modules=None, version="1.0"):
