@@ -132,11 +132,6 @@ class Journal:
         self._write({"digest": found})
         return {}
 
-    @property
-    def plans_begun(self) -> int:
-        """Number of plans the run has come to."""
-        return len(self._plans)
-
     def task_done(self, plan: int, task: int, result: Any) -> None:
         """Note a finished task."""
         self._write({"plan": plan, "task": task, "result": result})
