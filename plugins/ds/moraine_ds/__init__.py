@@ -1,0 +1,1 @@
+"""Distributed scatterers for moraine: homogeneous pixels, coherence, phase linking and its quality."""

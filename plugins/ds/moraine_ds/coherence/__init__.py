@@ -1,0 +1,1 @@
+"""Coherence of points over their homogeneous pixels, and the effective number of looks."""

@@ -1,0 +1,1 @@
+"""Statistically homogeneous pixels: which neighbors of a pixel have its distribution of amplitudes."""

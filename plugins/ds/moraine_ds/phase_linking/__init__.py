@@ -1,0 +1,1 @@
+"""Phase linking: the phase history that explains a coherence matrix best."""

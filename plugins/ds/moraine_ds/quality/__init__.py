@@ -1,0 +1,1 @@
+"""How well a linked phase history explains the coherence it came from."""
