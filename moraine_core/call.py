@@ -116,7 +116,7 @@ class CommandCall:
             for layout in self.first_plan.outputs:
                 if not layout.is_scratch and not isinstance(layout, RawLayout):
                     known[os.path.abspath(layout.path)] = Array(
-                        layout.path, layout.shape, layout.dtype, layout.chunks, layout.attributes
+                        layout.path, layout.shape, layout.dtype, layout.unit, layout.attributes
                     )
         return known
 

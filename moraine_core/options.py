@@ -6,6 +6,7 @@ from dataclasses import dataclass, fields
 from typing import Annotated
 
 from moraine_core.arguments import Size  # noqa: TC001 - the annotations are evaluated
+from moraine_core.codecs import DEFAULT, Compressor
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,8 @@ class RunOptions:
         Check everything, say what would be done, and do nothing.
     scratch
         Folder of temporary arrays; beside the output by default.
+    compressor
+        How arrays are compressed; values are the same with each.
     progress
         Draw a progress bar if standard error is a terminal.
     """
@@ -59,8 +62,12 @@ class RunOptions:
     fresh: Annotated[bool, "start over instead of continuing an interrupted run"] = False
     dry_run: Annotated[bool, "check everything and print the plan, but do nothing"] = False
     scratch: Annotated[str | None, "folder of temporary files; beside the output by default"] = None
+    compressor: Annotated[Compressor, "how outputs are compressed"] = DEFAULT
     progress: Annotated[bool, "draw a progress bar on a terminal"] = False
 
 
 WORKER_NAMES = frozenset(field.name for field in fields(Workers))
 RUN_NAMES = frozenset(field.name for field in fields(RunOptions))
+
+STEP_NAMES = WORKER_NAMES | {"scratch", "compressor"}
+"""Options that a step of a pipeline may set; the rest is for the run as a whole."""

@@ -87,6 +87,9 @@ class Layout:
         Value of what is never written; ``None`` means missing (nan) for floats and complex, 0 or False otherwise.
     attributes
         Stored with the array.
+    shards
+        Whole numbers of chunks that lie in one file, where chunks are so small that files would be too many. A shard
+        is then what one task writes.
     """
 
     path: str
@@ -95,11 +98,23 @@ class Layout:
     chunks: Shape
     fill: float | None = None
     attributes: Mapping[str, Any] = field(default_factory=dict)
+    shards: Shape | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "shape", tuple(self.shape))
         object.__setattr__(self, "chunks", resolve_chunks(self.shape, self.chunks))
         itemsize(self.dtype)
+        if self.shards is not None:
+            shards = resolve_chunks(self.shape, self.shards)
+            if any(shard % chunk for shard, chunk in zip(shards, self.chunks, strict=True)):
+                msg = f"{self.path}: shards {shards} are not made of whole chunks {self.chunks}"
+                raise LayoutError(msg)
+            object.__setattr__(self, "shards", shards)
+
+    @property
+    def unit(self) -> Shape:
+        """What one task alone may write: a shard, or a chunk where there are none."""
+        return self.shards or self.chunks
 
     @property
     def is_scratch(self) -> bool:
@@ -155,7 +170,8 @@ class Chunk:
         if isinstance(source, str):
             self.path, self.shape, self.dtype, self.chunks = source, None, "", None
         else:
-            self.path, self.shape, self.dtype, self.chunks = source.path, source.shape, source.dtype, source.chunks
+            self.path, self.shape, self.dtype = source.path, source.shape, source.dtype
+            self.chunks = source.unit if isinstance(source, Layout) else source.chunks
 
     def __repr__(self) -> str:
         part = "" if self.block is None else f"[{self.where}]"
@@ -390,7 +406,7 @@ class Plan:
             for chunk in task.outputs:
                 yield from _write_problems(number, chunk, layouts, written)
         for path, layout in layouts.items():
-            missing = prod(grid_shape(layout.shape, layout.chunks)) - len(written[path])
+            missing = prod(grid_shape(layout.shape, layout.unit)) - len(written[path])
             if missing:
                 yield LayoutError(f"{path}: no task writes {missing} of its chunks")
 
@@ -408,10 +424,10 @@ def _write_problems(
     except LayoutError as error:
         yield LayoutError(f"task {number} writes {chunk}: {error}")
         return
-    if not is_aligned(box, layout.shape, layout.chunks):
-        yield LayoutError(f"task {number} writes {chunk}, which is not made of whole chunks {layout.chunks}")
+    if not is_aligned(box, layout.shape, layout.unit):
+        yield LayoutError(f"task {number} writes {chunk}, which is not made of whole chunks {layout.unit}")
         return
-    indices = set(chunks_of(box, layout.chunks))
+    indices = set(chunks_of(box, layout.unit))
     if not indices.isdisjoint(written[chunk.path]):
         yield LayoutError(f"task {number} writes {chunk}, of which another task writes a chunk too")
     written[chunk.path].update(indices)

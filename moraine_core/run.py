@@ -440,7 +440,7 @@ class _Run:
                 notes = {UNFINISHED: self._name, PROVENANCE: self._provenance}
                 if layout.path in units and "unit" not in layout.attributes:
                     notes["unit"] = units[layout.path]
-                store.create(layout, layout.path, notes)
+                store.create(layout, layout.path, notes, compressor=self._options.compressor)
             elif isinstance(layout, RawLayout):
                 if not store.is_created(layout, layout.path):
                     raise JournalMismatchError
@@ -481,6 +481,7 @@ def _describe_plan(plan: Plan) -> dict[str, Any]:
                 "shape": list(layout.shape),
                 "dtype": layout.dtype,
                 "chunks": list(layout.chunks),
+                **({"shards": list(layout.shards)} if layout.shards else {}),
                 "bytes": layout.nbytes,
             }
             for layout in plan.outputs

@@ -21,14 +21,18 @@ import numpy as np
 import zarr
 import zarr.errors
 import zarr.storage
+from zarr.core.codec_pipeline import BatchedCodecPipeline
+from zarr.core.metadata import ArrayV3Metadata
 
 from moraine_core.blocks import Box, Shape, box_shape, chunks_of, is_aligned, resolve_chunks, split, to_block, to_box
+from moraine_core.codecs import DEFAULT, codecs_of
 from moraine_core.errors import BusyError, DiskFullError, IncompleteError, LayoutError, StoreNotFoundError
 from moraine_core.plan import Array, Layout, RawLayout
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from moraine_core.codecs import Compressor
     from moraine_core.plan import Chunk
 
 PROVENANCE = "moraine"
@@ -86,7 +90,11 @@ def open_array(path: str | Path, *, writable: bool = False) -> zarr.Array[Any]:
     if not writable:
         return array
     # the setting is not stored with an array: without it a chunk full of the fill value would be left out
-    return zarr.Array(zarr.AsyncArray(array.metadata, array.store_path, config=WRITE_ALL_CHUNKS))
+    opened = zarr.AsyncArray(array.metadata, array.store_path, config=WRITE_ALL_CHUNKS)
+    if isinstance(array.metadata, ArrayV3Metadata):
+        # other codec pipelines are for reading: the Rust one leaves such chunks out all the same, and writes in place
+        object.__setattr__(opened, "codec_pipeline", BatchedCodecPipeline.from_codecs(array.metadata.codecs))
+    return zarr.Array(opened)
 
 
 def _not_an_array(path: Path) -> str:
@@ -222,7 +230,7 @@ def parallel_read_zarr(
         The part is not within the array.
     """
     box = to_box(block, array.shape)
-    pieces = list(split(box, array.chunks))
+    pieces = list(split(box, array.shards or array.chunks))
     dtype = np.dtype(array.dtype).newbyteorder("=")
     if len(pieces) == 1:
         return np.asarray(array[to_block(box)], dtype=dtype)
@@ -407,7 +415,13 @@ def missing_value(dtype: str) -> Any:
     return {"f": np.nan, "c": complex(np.nan, np.nan), "b": False}.get(kind, 0)
 
 
-def create(layout: Layout, path: str | Path, attributes: Mapping[str, Any] | None = None) -> None:
+def create(
+    layout: Layout,
+    path: str | Path,
+    attributes: Mapping[str, Any] | None = None,
+    *,
+    compressor: Compressor = DEFAULT,
+) -> None:
     """Create the array that a layout describes, empty, with every chunk to be written (none left out as fill)."""
     if isinstance(layout, RawLayout):
         with disk_errors(path):
@@ -423,6 +437,8 @@ def create(layout: Layout, path: str | Path, attributes: Mapping[str, Any] | Non
             shape=layout.shape,
             # zarr refuses chunks longer than they need be only for empty axes; a reader sees the declared block
             chunks=layout.chunks,
+            shards=layout.shards,
+            compressors=codecs_of(compressor, layout.dtype),
             dtype=layout.dtype,
             fill_value=fill,
             attributes={**layout.attributes, **(attributes or {})},

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from moraine_core.arguments import convert
 from moraine_core.declaration import parameters_of
 from moraine_core.errors import UsageError, raise_problems
-from moraine_core.options import WORKER_NAMES, RunOptions, Workers
+from moraine_core.options import STEP_NAMES, RunOptions, Workers
 from moraine_core.quicklook import quicklook_options
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ VERSION = 1
 OPTIONS = {
     parameter.name: parameter.kind
     for parameter in (*parameters_of(Workers), *parameters_of(RunOptions))
-    if parameter.name in WORKER_NAMES | {"scratch"}
+    if parameter.name in STEP_NAMES
 }
 """Keys of steps and defaults that are the host's and not a command's, with the values they take."""
 
@@ -53,7 +53,7 @@ class Step:
     kw
         Further keywords, for commands that take them.
     options
-        Worker options and ``scratch``, as the host takes them.
+        Worker options, ``scratch`` and ``compressor``, as the host takes them.
     quicklook
         Whether pictures of its pyramids are drawn; None leaves it to the pipeline.
     picture

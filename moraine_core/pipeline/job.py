@@ -10,7 +10,7 @@ from moraine_core.arguments import convert
 from moraine_core.declaration import Command, Input, Output, unknown_argument
 from moraine_core.errors import MoraineError, ProblemsError, UsageError, raise_problems
 from moraine_core.journal import digest
-from moraine_core.options import WORKER_NAMES, Workers
+from moraine_core.options import RUN_NAMES, WORKER_NAMES, RunOptions, Workers
 from moraine_core.pipeline.file import OPTIONS
 
 if TYPE_CHECKING:
@@ -36,8 +36,8 @@ class Job:
         As written, with variables put in, defaults and further keywords added.
     workers
         Who runs its tasks.
-    scratch
-        Folder of temporary arrays, if one was asked for.
+    options
+        How it is run: the folder of temporary arrays, the compressor.
     inputs, outputs
         Paths among the arguments that are read, argument files such as image pairs included, and that are written.
     """
@@ -47,7 +47,7 @@ class Job:
     command: Command
     arguments: Mapping[str, Any]
     workers: Workers
-    scratch: str | None
+    options: RunOptions
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
 
@@ -114,7 +114,7 @@ def _make_job(pipeline: Pipeline, step: Step, command: Command, where: str) -> J
         command=command,
         arguments=arguments,
         workers=Workers(**{name: value for name, value in options.items() if name in WORKER_NAMES}),
-        scratch=options.get("scratch"),
+        options=RunOptions(**{name: value for name, value in options.items() if name in RUN_NAMES}),
         inputs=(*inputs, *files.values()),
         outputs=tuple(outputs),
     )

@@ -6,14 +6,13 @@ import contextlib
 import logging
 import os
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from moraine_core import store
 from moraine_core.device import visible_gpus
 from moraine_core.errors import MoraineError, ProblemsError, UsageError, raise_problems
-from moraine_core.options import RunOptions
 from moraine_core.pipeline.job import Job, make_jobs
 from moraine_core.pipeline.log import step_log
 from moraine_core.pipeline.plan import Action, decide, make_plan, select
@@ -244,7 +243,7 @@ class _Steps:
 
     def _outcome(self, job: Job) -> Record:
         """Run the command of a step; return the fields of a step that is done."""
-        options = RunOptions(fresh=self._fresh, scratch=job.scratch)
+        options = replace(job.options, fresh=self._fresh)
         done = run_command(job.command, job.arguments, job.workers, options, pool=self._pool, host=self._host)
         fields: Record = {
             "status": "done",

@@ -3,7 +3,7 @@
 import pytest
 from pipeline_project import CHAIN, step
 
-from moraine_core import Workers, pipeline
+from moraine_core import RunOptions, Workers, pipeline
 from moraine_core.errors import ProblemsError, UsageError
 from moraine_core.pipeline.job import make_jobs
 
@@ -190,11 +190,20 @@ def test_worker_options_that_make_no_sense_are_refused(project, options, sentenc
 def test_worker_options_go_to_the_workers_and_not_to_the_command(project):
     project.write(
         "[defaults]\nn_workers = '${n}'\n"
-        + step("n", "note", result="n.txt", max_memory="2GiB", threads_per_worker=2, processes="true", scratch="tmp")
+        + step(
+            "n",
+            "note",
+            result="n.txt",
+            max_memory="2GiB",
+            threads_per_worker=2,
+            processes="true",
+            scratch="tmp",
+            compressor="none",
+        )
     )
     job = jobs(project, variables={"n": "3"})["n"]
     assert job.workers == Workers(n_workers=3, threads_per_worker=2, processes=True, max_memory=2 * 1024**3)
-    assert job.scratch == "tmp"
+    assert job.options == RunOptions(scratch="tmp", compressor="none")
     assert job.arguments == {"result": "n.txt"}
 
 

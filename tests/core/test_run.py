@@ -104,9 +104,9 @@ def test_a_scratch_folder_is_used_and_left_empty_after_success_failure_and_inter
     seen = []
     original = store.create
 
-    def create(layout, path, *rest):
+    def create(layout, path, *rest, **options):
         seen.append(Path(path).parent.parent)
-        original(layout, path, *rest)
+        original(layout, path, *rest, **options)
 
     monkeypatch.setattr(store, "create", create)
     if way == "environment":
