@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("moraine")
 
 COMMANDS = "moraine.commands"
+ALIASES = "moraine.aliases"
 HOOKS = "moraine.plugins"
 
 BUILTINS = ("check", "info", "list", "plugins", "quicklook", "run", "status")
@@ -52,7 +53,7 @@ class PluginRecord:
     name
         Its name: for a command, the command's.
     group
-        `COMMANDS` or `HOOKS`.
+        `COMMANDS`, `ALIASES` or `HOOKS`.
     distribution, version
         Who brings it.
     status
@@ -91,13 +92,14 @@ class PluginHost:
     def __init__(self, entry_points: Iterable[EntryPoint] | None = None, blocked: Iterable[str] | None = None) -> None:
         if entry_points is None:
             everything = importlib.metadata.entry_points()
-            entry_points = [*everything.select(group=COMMANDS), *everything.select(group=HOOKS)]
+            entry_points = [entry for group in (COMMANDS, ALIASES, HOOKS) for entry in everything.select(group=group)]
         if blocked is None:
             blocked = os.environ.get("MORAINE_BLOCK", "").split(",")
         self._blocked = {_spelled(name.strip()) for name in blocked}
         self._manager = pluggy.PluginManager("moraine")
         self._manager.add_hookspecs(hookspec)
         self._entries: dict[str, list[tuple[EntryPoint, PluginRecord]]] = {}
+        self._aliases: dict[str, tuple[EntryPoint, PluginRecord]] = {}
         self._hooks: list[tuple[EntryPoint, PluginRecord]] = []
         self._commands: dict[str, Command] = {}
         self._owners: dict[str, str] = {}
@@ -115,6 +117,8 @@ class PluginHost:
             record.status, record.reason = "blocked", "named in MORAINE_BLOCK"
         if entry.group == HOOKS:
             self._hooks.append((entry, record))
+        elif entry.group == ALIASES:
+            self._aliases.setdefault(_spelled(entry.name), (entry, record))
         else:
             self._entries.setdefault(_spelled(entry.name), []).append((entry, record))
 
@@ -146,7 +150,7 @@ class PluginHost:
         return sorted({*self._entries, *self._commands})
 
     def command(self, name: str) -> Command:
-        """Return a command, importing its module if that has not been done.
+        """Return a command by its name or another that it goes by, importing its module if that has not been done.
 
         Raises
         ------
@@ -160,6 +164,8 @@ class PluginHost:
             self._load_command(name)
         if name not in self._commands:
             self._load_hooks()
+        if name not in self._commands and name in self._aliases:
+            return self._aliased(name)
         if name not in self._commands:
             raise UsageError(self._unknown(name))
         return self._commands[name]
@@ -208,6 +214,20 @@ class PluginHost:
             elif loaded is not None:
                 found = f"the command {loaded.name}" if isinstance(loaded, Command) else f"a {type(loaded).__name__}"
                 record.status, record.reason = "broken", f"{entry.value} is {found}, expected the command {name}"
+        msg = f"{name} of {record.owner} cannot be used: {record.status}: {record.reason}"
+        raise PluginError(msg)
+
+    def _aliased(self, name: str) -> Command:
+        """Return the command that goes by another name too."""
+        from moraine_core.declaration import Command
+
+        entry, record = self._aliases[name]
+        loaded = self._import(entry, record) if record.status in ("found", "ok") else None
+        if isinstance(loaded, Command):
+            return self.command(loaded.name)
+        if loaded is not None:
+            record.status = "broken"
+            record.reason = f"{entry.value} is a {type(loaded).__name__}, expected a command"
         msg = f"{name} of {record.owner} cannot be used: {record.status}: {record.reason}"
         raise PluginError(msg)
 
@@ -321,7 +341,7 @@ class PluginHost:
         """Return what is known of every plugin after trying to load all of them."""
         self.commands()
         found = [record for entries in self._entries.values() for _, record in entries]
-        found += [record for _, record in self._hooks]
+        found += [record for _, record in (*self._aliases.values(), *self._hooks)]
         return sorted(found, key=lambda record: (record.distribution, record.group, record.name))
 
 

@@ -16,7 +16,7 @@ from moraine_core.declaration import API
 from moraine_core.errors import PluginError, UsageError
 from moraine_core.executor.backend import ExecutorSpec
 from moraine_core.executor.threads import ThreadBackend
-from moraine_core.plugins import COMMANDS, HOOKS, RESERVED, PluginHost
+from moraine_core.plugins import ALIASES, COMMANDS, HOOKS, RESERVED, PluginHost
 
 
 class Dist:
@@ -64,6 +64,32 @@ def test_a_command_is_found_under_both_spellings(module):
     assert host.command("two-words") is host.command("two_words") is made
     assert host.names() == ["two-words"]
     assert (only(host).status, only(host).owner) == ("ok", "some-dist 1.0")
+
+
+def test_a_command_goes_by_another_name_that_no_list_shows(module):
+    made = make_command("coherence")
+    module("good", coherence=made, number=3)
+    host = PluginHost(
+        [
+            entry("coherence", "good:coherence"),
+            entry("coherance", "good:coherence", ALIASES),
+            entry("coh", "good:number", ALIASES),
+        ],
+        blocked=(),
+    )
+    assert host.command("coherance") is made
+    assert host.names() == ["coherence"]
+    assert [c.name for c in host.commands()] == ["coherence"]
+    with pytest.raises(
+        PluginError, match="coh of some-dist 1.0 cannot be used: broken: good:number is a int, expected"
+    ):
+        host.command("coh")
+
+
+def test_a_blocked_alias_is_not_imported(module):
+    host = PluginHost([entry("coherance", "gone:coherence", ALIASES)], blocked=["coherance"])
+    with pytest.raises(PluginError, match="blocked"):
+        host.command("coherance")
 
 
 def test_a_plugin_is_imported_once_and_only_when_it_is_needed(tmp_path, monkeypatch):
