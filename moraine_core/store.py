@@ -354,41 +354,58 @@ def disk_errors(path: str | Path) -> Iterator[None]:
         raise DiskFullError(error.errno, msg) from error
 
 
-class ZarrDir:
-    """A directory of arrays ``0.zarr``, ``1.zarr``, ..., read as one array concatenated along axis 0.
-
-    The names are ordered as integers; gaps are normal. All parts share the trailing shape and the dtype.
-
-    Parameters
-    ----------
-    path
-        The directory.
+def numbered_arrays(path: str | Path) -> list[Path]:
+    """Return the arrays ``0.zarr``, ``1.zarr``, ... in a directory, ordered as integers; gaps are normal.
 
     Raises
     ------
     StoreNotFoundError
         It holds no such array.
+    """
+    names = sorted((p for p in Path(path).glob("*.zarr") if p.stem.isdecimal()), key=lambda p: int(p.stem))
+    if not names:
+        msg = f"{path}: no chunks (arrays named by numbers) in this directory"
+        raise StoreNotFoundError(msg)
+    return names
+
+
+class ZarrParts:
+    """Arrays that are read as one, concatenated along axis 0; all share the trailing shape and the dtype.
+
+    Parameters
+    ----------
+    paths
+        The arrays, at least one.
+
+    Attributes
+    ----------
+    parts
+        Their metadata.
+    shape, dtype
+        Of the whole.
+
+    Raises
+    ------
+    StoreNotFoundError
+        One does not exist.
+    IncompleteError
+        One is unfinished, or has lost chunks.
     LayoutError
-        Parts disagree, or one has several chunks along axis 0.
+        Parts disagree.
     """
 
-    def __init__(self, path: str | Path) -> None:
-        names = sorted((p for p in Path(path).glob("*.zarr") if p.stem.isdecimal()), key=lambda p: int(p.stem))
-        if not names:
-            msg = f"{path}: no chunks (arrays named by numbers) in this directory"
-            raise StoreNotFoundError(msg)
-        self.path = str(path)
-        self.parts = [describe(name) for name in names]
+    def __init__(self, paths: Sequence[str | Path]) -> None:
+        self.parts = [describe_whole(path) for path in paths]
         first = self.parts[0]
         for part in self.parts:
+            if not part.shape:
+                msg = f"{part.path} has shape (); expected at least one axis"
+                raise LayoutError(msg)
             if part.shape[1:] != first.shape[1:] or part.dtype != first.dtype:
                 msg = (
                     f"{part.path} has shape {part.shape} and dtype {part.dtype}; expected trailing shape "
                     f"{first.shape[1:]} and {first.dtype}, as in {first.path}"
                 )
-                raise LayoutError(msg)
-            if part.shape[0] > part.chunks[0]:
-                msg = f"{part.path} has chunks of {part.chunks[0]} along axis 0; expected one chunk of {part.shape[0]}"
                 raise LayoutError(msg)
         self.shape: Shape = (sum(part.shape[0] for part in self.parts), *first.shape[1:])
         self.dtype = first.dtype
@@ -404,6 +421,31 @@ class ZarrDir:
             out[rows] = parallel_read_zarr(open_array(part.path), (slice(None), *block), threads=threads)
             row = rows.stop
         return out
+
+
+class ZarrDir(ZarrParts):
+    """A directory of arrays ``0.zarr``, ``1.zarr``, ..., read as one array; each part is one chunk along axis 0.
+
+    Parameters
+    ----------
+    path
+        The directory.
+
+    Raises
+    ------
+    StoreNotFoundError
+        It holds no such array.
+    LayoutError
+        Parts disagree, or one has several chunks along axis 0.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        super().__init__(numbered_arrays(path))
+        self.path = str(path)
+        for part in self.parts:
+            if part.shape[0] > part.chunks[0]:
+                msg = f"{part.path} has chunks of {part.chunks[0]} along axis 0; expected one chunk of {part.shape[0]}"
+                raise LayoutError(msg)
 
 
 # ---------------------------------------------------------------------------------------------------- creating

@@ -27,7 +27,7 @@ from moraine_core.executor import Executor
 from moraine_core.hookspec import hookimpl
 from moraine_core.options import RunOptions, Workers
 from moraine_core.run import run_command
-from moraine_core.testing import running
+from moraine_core.testing import edges, running
 from moraine_core.testing.interrupt import observed_by
 from moraine_core.testing.memory import measured_growth
 
@@ -169,6 +169,17 @@ class ConformanceSuite:
             assert set(answer) == {"version", "ok"} | fields
             assert answer["version"] == 1
             assert answer["ok"] is (code == 0)
+
+    # ----------------------------------------------------------------------------------------------- at the edges
+
+    @pytest.mark.parametrize("case", edges.CASES, ids=lambda case: case.name)
+    def test_at_the_edges_there_are_results_or_a_sentence(
+        self, command: Command, arguments: running.Arguments, case: edges.Case
+    ) -> None:
+        """Missing, broken, empty, tiny or invalid inputs: whole results or one clear error, and nothing half-made."""
+        for changed in case.change(command, arguments):
+            said = edges.outcome(command, changed)
+            assert said or not case.refused, f"{command.name} accepts {case.name}: {changed}"
 
     # -------------------------------------------------------------------------------- kill, continue, memory
 

@@ -81,7 +81,7 @@ def test_a_command_goes_by_another_name_that_no_list_shows(module):
     assert host.names() == ["coherence"]
     assert [c.name for c in host.commands()] == ["coherence"]
     with pytest.raises(
-        PluginError, match="coh of some-dist 1.0 cannot be used: broken: good:number is a int, expected"
+        PluginError, match=r"coh of some-dist .* broken: good:number is a int, expected a command"
     ):
         host.command("coh")
 

@@ -12,10 +12,18 @@ import commands
 import executor
 import load
 import memory
+import points
 import startup
 from measure import HEADER
 
-BENCHES = {"startup": startup, "executor": executor, "memory": memory, "commands": commands, "load": load}
+BENCHES = {
+    "startup": startup,
+    "executor": executor,
+    "memory": memory,
+    "commands": commands,
+    "load": load,
+    "points": points,
+}
 
 
 def main() -> int:

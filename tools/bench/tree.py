@@ -33,8 +33,8 @@ class Used:
     peak_mib: float
 
 
-def run(command: Sequence[str]) -> Used:
-    """Run a command to its end and return what its process tree used.
+def run(command: Sequence[str], folder: Path | None = None) -> Used:
+    """Run a command in a folder to its end and return what its process tree used.
 
     Raises
     ------
@@ -42,7 +42,7 @@ def run(command: Sequence[str]) -> Used:
         It failed.
     """
     start = time.perf_counter()
-    process = subprocess.Popen(command)
+    process = subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL)
     peak, done = [0.0], threading.Event()
 
     def sample() -> None:
