@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,6 +28,26 @@ def math(folder: Path, scale: int) -> dict[str, Any]:
         "operation": "where(coh > 0.3, angle(intf), nan)",
         "intf": write_array(folder / "intf.zarr", speckle(shape, seed=1), chunks=(9 * scale, 7 * scale)),
         "coh": write_array(folder / "coh.zarr", coh, chunks=(10 * scale, 26 * scale)),
+    }
+
+
+def polygon_mask(folder: Path, scale: int) -> dict[str, Any]:
+    """Write two polygons that overlap, and longitudes and latitudes in chunks of different sizes."""
+    shape = (29 * scale, 21 * scale)
+    lat, lon = np.meshgrid(np.linspace(41, 40, shape[0]), np.linspace(14, 15, shape[1]), indexing="ij")
+    lon[5, 2:9] = np.nan
+    rings = [
+        [[14.1, 40.2], [14.9, 40.3], [14.4, 40.5], [14.6, 40.9], [14.1, 40.2]],
+        [[14.3, 40.1], [14.8, 40.7], [14.2, 40.8], [14.3, 40.1]],
+    ]
+    geometry = {"type": "MultiPolygon", "coordinates": [[ring] for ring in rings]}
+    (folder / "polygons.geojson").write_text(json.dumps(geometry), encoding="utf-8")
+    return {
+        "polygons": str(folder / "polygons.geojson"),
+        "mask": str(folder / "mask.zarr"),
+        "x": write_array(folder / "lon.zarr", lon, chunks=(8 * scale, 7 * scale)),
+        "y": write_array(folder / "lat.zarr", lat, chunks=(29 * scale, 5 * scale)),
+        "keep": "outside",
     }
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 from moraine_core import Array, Input, Output, UsageError, command
+from moraine_raster.networks import TempNet
 
 
 @command("image-pairs", family="raster", chunked=False, example="moraine_raster.examples:image_pairs")
@@ -36,6 +36,4 @@ def image_pairs(
     count = nimages if rslc is None else rslc.shape[-1]
     if count is None or count < 2:
         raise UsageError(f"image-pairs: {source}; expected at least 2, to make a pair")
-    reach = count if bandwidth is None else bandwidth
-    pairs = [f"{ref} {sec}\n" for ref in range(count) for sec in range(ref + 1, min(ref + reach + 1, count))]
-    Path(out).write_text("# reference secondary\n" + "".join(pairs), encoding="utf-8")
+    TempNet.from_bandwidth(count, min(bandwidth or count, count)).save(out)

@@ -293,7 +293,10 @@ def test_what_the_language_lacks_is_refused_when_it_is_read(text: str, reason: s
         "abs(**x)",
         "abs(x, out=x)", "sin(x, where=x)", "abs(x)(x)", "(abs)(x)(x)", "await x", "(yield x)", "x.sum()", "x @ x",
         "*x", "x[...]",
-        "ᵉval(x)", "x.\uff52eal",
+        "ᵉval(x)", "x.\uff52eal", "x if (y := 1) else y", "(x, __import__('os').system('true'))[0]",
+        "x.real.__init__.__globals__", "().__class__.__base__.__subclasses__()", "(lambda: __import__('os'))()",
+        "where(x > 0, __import__('os'), x)", "x + __debug__", "sum(x)", "ones_like(x)", "contains(x, x)", "copy(x)",
+        "print(x)", "vars()", "min(x, key=abs)", "f'{(lambda: x)()}'", "x + `x`", "exec('x')", "min(x, *x)",
     ],
 )  # fmt: skip
 def test_nothing_but_arrays_and_the_table_can_be_reached(text: str) -> None:
@@ -340,6 +343,20 @@ def test_operations_that_do_not_exist_for_a_dtype_say_which(text: str, dtype: st
     with pytest.raises(ValueError, match=r"expression '.+' applies '.+' to \(.+\): .+") as caught:
         Expression(text).evaluate({"x": -np.ones(1, "i4").astype(dtype)})
     assert "\n" not in str(caught.value)
+
+
+def test_letters_that_look_alike_name_the_same_or_nothing() -> None:
+    """Python takes wide and bold letters for the plain ones; those of other alphabets are other letters."""
+    assert evaluate("ａｂｓ(ｘ) + 𝐱", x=singles(-2)).tolist() == [0]
+    with pytest.raises(ValueError, match="uses 'х'; the given names are: x"):
+        evaluate("х + 1", x=singles(1))  # a Cyrillic letter
+    for text in ("x\u200b + 1", "x + \u22121", "“x”", "x × x"):
+        with pytest.raises(ValueError, match="cannot be read"):
+            Expression(text)
+
+
+def test_notes_and_line_breaks_in_parentheses_say_nothing() -> None:
+    assert evaluate("(x +\n 1)  # __import__('os')", x=singles(1)).tolist() == [2]
 
 
 @settings(deadline=None, max_examples=200)

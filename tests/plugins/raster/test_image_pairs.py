@@ -63,6 +63,20 @@ def test_what_gives_no_pairs_is_refused(tmp_path: Path, arguments: dict[str, int
     assert not (tmp_path / "pairs.txt").exists()
 
 
+@pytest.mark.parametrize(
+    ("shape", "dtype"), [((0, 4, 3), "complex64"), ((0, 3), "complex64"), ((1, 3), "float32"), ((2, 2, 3), "int16")]
+)
+def test_only_the_number_of_images_of_a_stack_counts(tmp_path: Path, shape: tuple[int, ...], dtype: str) -> None:
+    rslc = write_array(tmp_path / "rslc.zarr", np.zeros(shape, dtype))
+    assert pairs(tmp_path, rslc=rslc) == [(0, 1), (0, 2), (1, 2)]
+
+
+def test_a_raster_is_no_stack(tmp_path: Path) -> None:
+    rslc = write_array(tmp_path / "rslc.zarr", np.zeros(5, np.float32))
+    with pytest.raises(MoraineError, match=r"image-pairs: rslc .*rslc\.zarr has shape \(5,\); expected"):
+        pairs(tmp_path, rslc=rslc)
+
+
 def test_a_stack_and_a_number_together_are_refused(tmp_path: Path) -> None:
     rslc = write_array(tmp_path / "rslc.zarr", np.zeros((3, 4, 5), np.complex64))
     with pytest.raises(MoraineError, match="image-pairs: both of rslc and nimages given"):

@@ -74,6 +74,55 @@ def test_nan_propagates_and_compares_as_false(tmp_path: Path) -> None:
     assert evaluate(tmp_path, "x > 0", x=x).tolist() == [[False, True]]
 
 
+@pytest.mark.parametrize("shape", [(1,), (1, 9), (9, 1), (1, 1)])
+def test_rasters_that_are_all_missing_stay_missing(tmp_path: Path, shape: tuple[int, ...]) -> None:
+    x = np.full(shape, np.nan, np.float32)
+    assert np.isnan(evaluate(tmp_path, "(2 * x + 1) / x - sin(x)", x=(x, (4,) * len(shape)))).all()
+    assert not evaluate(tmp_path, "(x > 0) | (x <= 0) | (2 * x + 1 == 1)", x=x).any()
+    assert evaluate(tmp_path, "where(isnan(x), -1, 2 * x + 1)", x=x).tolist() == np.full(shape, -1).tolist()
+
+
+@pytest.mark.parametrize(
+    ("operation", "expected"),
+    [
+        ("angle(z)", np.angle), ("abs(z) ** 2 - real(z) ** 2", lambda z: np.imag(z) ** 2),
+        ("z * conj(z)", lambda z: np.abs(z) ** 2), ("complex(imag(z), -real(z)) * 2", lambda z: -2j * z),
+        ("where(real(z) > 0, z, conj(z))", lambda z: np.where(z.real > 0, z, z.conj())),
+    ],
+)  # fmt: skip
+def test_complex_arrays_are_evaluated(tmp_path: Path, operation: str, expected: Any) -> None:
+    """The reference program had no phase."""
+    z = speckle((7, 5), seed=4)
+    np.testing.assert_allclose(evaluate(tmp_path, operation, z=(z, (3, 2))), expected(z), rtol=2e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("operation", "expected"),
+    [("2 * n + 1", [1, 3, -1]), ("n / 2 + 0.5", [0.5, 1, 0]), ("(n > 0) * 3 + (n < 0)", [0, 3, 1]),
+     ("n ** 2 - n", [0, 0, 2]), ("where(n != 0, n, 7)", [7, 1, -1]), ("~(n > 0)", [True, False, True])],
+)  # fmt: skip
+@pytest.mark.parametrize("dtype", ["int8", "int16", "int32", "int64"])
+def test_integers_are_evaluated(tmp_path: Path, operation: str, expected: list[float], dtype: str) -> None:
+    assert evaluate(tmp_path, operation, n=np.array([0, 1, -1], dtype)).tolist() == expected
+
+
+def test_chunks_of_any_size_give_the_same_bits(tmp_path: Path) -> None:
+    random = np.random.default_rng(8)
+    x, y = random.normal(size=(2, 67, 53)).astype(np.float32)
+    operation = "where(y > -1, sqrt(x*x + y*y) / 3 - sin(2 * x + y), nan) * 0.7"
+    found = [
+        evaluate(tmp_path, operation, x=(x, chunks), y=y) for chunks in ((67, 53), (13, 10), (1, 53), (67, 1), (100, 7))
+    ]
+    for other in found[1:]:
+        np.testing.assert_array_equal(other, found[0])
+
+
+@pytest.mark.parametrize("name", ["abs", "pi", "where"])
+def test_an_array_under_a_word_of_the_language_is_refused(tmp_path: Path, name: str) -> None:
+    with pytest.raises(UsageError, match=f"math: expression 'x' cannot use an array called '{name}'"):
+        evaluate(tmp_path, "x", x=np.zeros(3), **{name: np.zeros(3)})
+
+
 def test_an_array_may_be_given_that_is_not_used(tmp_path: Path) -> None:
     assert evaluate(tmp_path, "x", y=np.zeros(3), x=np.arange(3.0)).tolist() == [0, 1, 2]
 

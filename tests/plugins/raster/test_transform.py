@@ -85,6 +85,55 @@ def test_the_poles_are_missing_and_beyond_the_square_is_not_clipped() -> None:
     assert n[3] > HALF_THE_WORLD
 
 
+def test_northing_grows_to_the_north_and_easting_to_the_east(tmp_path: Path) -> None:
+    """The reference program's help calls y the south."""
+    e, n = run(tmp_path, [10.0, 11.0], [-1.0, 1.0])
+    assert e[1] > e[0] > 0
+    assert n[1] > 0 > n[0]
+
+
+def test_the_codes_that_are_given_are_those_that_count(tmp_path: Path) -> None:
+    """The reference program takes them and always goes to web mercator."""
+    lon, lat = run(tmp_path, [HALF_THE_WORLD / 2, 0.0], [0.0, -HALF_THE_WORLD], epsg_in=3857, epsg_out=4326)
+    np.testing.assert_allclose(lon, [90, 0], atol=1e-12)
+    np.testing.assert_allclose(lat, [0, -85.05112877980659], atol=1e-12)
+
+
+def test_infinite_coordinates_are_missing(tmp_path: Path) -> None:
+    e, n = run(tmp_path, [np.inf, 1.0, -np.inf, 1.0], [2.0, np.inf, 3.0, 4.0])
+    assert np.isnan(e).tolist() == np.isnan(n).tolist() == [True, True, True, False]
+
+
+@pytest.mark.parametrize("codes", [(4326, 3857), (3857, 4326), (4326, 32633)])
+@pytest.mark.parametrize("shape", [(0,), (0, 4), (1,), (1, 9), (9, 1)])
+def test_clouds_without_points_and_rasters_of_one_line_are_transformed(
+    tmp_path: Path, codes: tuple[int, int], shape: tuple[int, ...]
+) -> None:
+    x, y = run(tmp_path, np.full(shape, 15.0), np.full(shape, np.nan), epsg_in=codes[0], epsg_out=codes[1])
+    assert x.shape == y.shape == shape
+    assert np.isnan(x).all()
+    assert np.isnan(y).all()
+
+
+@pytest.mark.parametrize("dtype", ["int16", "uint8", "float32", ">f8"])
+def test_coordinates_of_any_real_dtype_become_float64(tmp_path: Path, dtype: str) -> None:
+    e, n = run(tmp_path, np.array([90, 0], dtype), np.array([0, 45], dtype))
+    np.testing.assert_allclose(e, [HALF_THE_WORLD / 2, 0], rtol=1e-15)
+    np.testing.assert_allclose(n, [0, 6378137 * np.log(1 + np.sqrt(2))], rtol=1e-14, atol=1e-9)
+
+
+def test_scatterers_of_amsterdam_are_where_pyproj_puts_them(
+    tmp_path: Path, scatterers: tuple[NDArray[Any], NDArray[Any]]
+) -> None:
+    lon, lat = scatterers
+    e, n = run(tmp_path, (lon, (600,)), (lat, (900,)))
+    np.testing.assert_allclose((e, n), transformer(4326, 3857).transform(lon, lat), rtol=0, atol=1e-6)
+    assert np.ptp(e) < 1000, "a few blocks of houses"
+    assert np.ptp(n) < 1000
+    back = transform_arrays(e, n, epsg_in=3857, epsg_out=4326)
+    np.testing.assert_allclose(back, (lon, lat), rtol=0, atol=1e-12)
+
+
 def test_equal_codes_change_nothing(tmp_path: Path) -> None:
     x, y = run(tmp_path, [1.0, np.nan], [2.0, 3.0], epsg_in=32633, epsg_out=32633)
     np.testing.assert_array_equal(x, [1.0, np.nan])
