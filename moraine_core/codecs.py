@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Literal, TypeAlias, get_args
 
+from moraine_core.plan import itemsize
+
 Compressor: TypeAlias = Literal[
     "none", "lz4", "lz4-shuffle", "lz4-bitshuffle", "zstd", "zstd-shuffle", "zstd-bitshuffle"
 ]
@@ -25,8 +27,6 @@ def codecs_of(name: Compressor, dtype: str) -> list[dict[str, Any]]:
     dtype
         Dtype of the array.
     """
-    import numpy as np
-
     if name == "none":
         return []
     method, _, shuffle = name.partition("-")
@@ -36,12 +36,7 @@ def codecs_of(name: Compressor, dtype: str) -> list[dict[str, Any]]:
         "cname": method,
         "clevel": 1 if method == "zstd" else 5,
         "shuffle": shuffle or "noshuffle",
-        "typesize": _element(np.dtype(dtype)),
+        "typesize": itemsize(dtype) // (2 if dtype.startswith("complex") else 1),  # a complex number is two floats
         "blocksize": 0,
     }
     return [{"name": "blosc", "configuration": blosc}]
-
-
-def _element(dtype: Any) -> int:
-    """Return the bytes that are shuffled together: a complex number is two floats."""
-    return int(dtype.itemsize // 2 if dtype.kind == "c" else dtype.itemsize)

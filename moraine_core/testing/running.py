@@ -171,7 +171,8 @@ def other_blocks(command: Command, arguments: Mapping[str, Any]) -> list[Argumen
         return []
     if parameter.kind.many:
         return [{**arguments, parameter.name: sizes} for sizes in ((-1, -1), (7, 4))]
-    return [{**arguments, parameter.name: size} for size in (-1, 7)]
+    # a power of two, which is what bands of pyramids must be
+    return [{**arguments, parameter.name: size} for size in (-1, 8)]
 
 
 def rechunked(command: Command, arguments: Mapping[str, Any]) -> Arguments:

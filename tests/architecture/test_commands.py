@@ -28,6 +28,9 @@ AXES = {
     "nimages",
     "n_pairs",
     "n_points",
+    "n_points1",  # of the first and second of two clouds
+    "n_points2",
+    "n_points_in",  # of the cloud that points are chosen from
     "az_win",
     "r_win",
     "1",

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-KERNELS = sorted(ROOT.glob("plugins/*/moraine_*/kernels.py"))
+KERNELS = sorted(ROOT.glob("plugins/*/moraine_*/**/kernels.py"))
 
 
 def array_functions(file: Path) -> list[ast.FunctionDef]:
