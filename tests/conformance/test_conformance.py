@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ from moraine_core.plugins import PluginHost
 from moraine_core.testing.conformance import ConformanceSuite
 from moraine_core.testing.data import read_array, speckle, write_array
 from moraine_core.testing.running import example
+from moraine_points.kernels import pc_gix
 
 COMMANDS = PluginHost().commands()
 
@@ -38,12 +40,64 @@ def look_vectors_of_heights(arguments):
     }
 
 
+def radar_polygons(**positions):
+    """Return the variant that masks a raster or the points of a gix by a polygon of the radar grid."""
+
+    def variant(arguments):
+        file = Path(arguments["polygons"]).with_name("radar.geojson")
+        ring = [[1.5, 2], [16, 7.5], [3, 25]]
+        file.write_text(json.dumps({"type": "Polygon", "coordinates": [ring], "moraine_coordinates": "radar_grid"}))
+        given = dict(positions)
+        if "gix" in given:
+            given["gix"] = write_array(file.with_name("gix.zarr"), given["gix"], (50, 2))
+        return {**without("x", "y")(arguments), "polygons": str(file), **given}
+
+    return variant
+
+
+def in_gix_order(*names):
+    """Return the variant that knows the points of some sorted Hilbert indices by their pixels."""
+
+    def variant(arguments):
+        changed = dict(arguments)
+        for name in names:
+            gix = pc_gix(read_array(arguments[name]), arguments["shape"])
+            gix = gix[np.lexsort(gix.T[::-1])]
+            changed[name] = write_array(f"{arguments[name]}.gix", gix, chunks=(40, 2))
+        return changed
+
+    return variant
+
+
+def all_pairs_of_four_images(arguments):
+    coh = read_array(arguments["coh"])[:, [0, 1, 3, 2, 4, 6]]
+    ph = read_array(arguments["ph"])[:, :4]
+    return {
+        **without("image_pairs", "t_coh")(arguments),
+        "coh": write_array(f"{arguments['coh']}.four", coh, (12, 1)),
+        "ph": write_array(f"{arguments['ph']}.four", ph, (9, 1)),
+    }
+
+
 VARIANTS = {
     "amp-disp": [without("calibrate")],
+    "ds-temp-coh": [without("n_looks", "t_coh_w", "eff_n_pairs", "n_components"), all_pairs_of_four_images],
+    "empirical-co-pc": [without("n_looks_dir", "image_pairs")],
     "image-pairs": [pairs_of_a_stack],
     "load-gamma-look-vector": [look_vectors_of_heights],
     "pc-pyramid": [points_by_lines_and_pixels],
+    "polygon-mask": [
+        radar_polygons(shape=(29, 21), chunks=(8, 9)),
+        radar_polygons(gix=np.argwhere(np.random.default_rng(1).random((29, 21)) < 0.3)),
+    ],
+    "pc-concat": [without("key")],
+    "pc-diff": [without("pc1", "pc"), in_gix_order("idx1", "idx2")],
+    "pc-intersect": [without("pc2", "prefer_1"), without("pc1"), without("pc1", "pc2", "pc", "shape")],
+    "pc-logic-pc": [without("chunks")],
+    "pc-select-data": [in_gix_order("idx"), without("shape")],
     "pc-sort": [without("pc_in", "pc"), without("key", "shape")],
+    "pc-union": [without("pc1", "pc2", "pc"), in_gix_order("idx1", "idx2")],
+    "shp-test": [without("pvalue", "calibrate"), without("chunks")],
 }
 
 

@@ -80,9 +80,7 @@ def test_a_command_goes_by_another_name_that_no_list_shows(module):
     assert host.command("coherance") is made
     assert host.names() == ["coherence"]
     assert [c.name for c in host.commands()] == ["coherence"]
-    with pytest.raises(
-        PluginError, match=r"coh of some-dist .* broken: good:number is a int, expected a command"
-    ):
+    with pytest.raises(PluginError, match=r"coh of some-dist .* broken: good:number is a int, expected a command"):
         host.command("coh")
 
 

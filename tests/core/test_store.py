@@ -24,6 +24,7 @@ from moraine_core.errors import BusyError, DiskFullError, IncompleteError, Layou
 from moraine_core.store import (
     Staging,
     ZarrDir,
+    ZarrParts,
     check_aligned,
     create,
     describe,
@@ -360,6 +361,29 @@ def test_parts_that_disagree_are_named(tmp_path, more, message):
     parts(tmp_path, {0: 2})
     parts(tmp_path, {1: 2}, **more)
     with pytest.raises(LayoutError, match=message):
+        ZarrDir(tmp_path)
+
+
+def test_arrays_of_any_chunks_are_read_as_one_in_the_order_given(tmp_path):
+    parts(tmp_path, {7: 5}, chunk=2)
+    write_array(tmp_path / "b.zarr", np.zeros((3, 3), "f4"))
+    found = ZarrParts([tmp_path / "b.zarr", tmp_path / "7.zarr"])
+    assert (found.shape, found.dtype) == ((8, 3), "float32")
+    np.testing.assert_array_equal(found.read(), np.concatenate([np.zeros((3, 3)), np.arange(15).reshape(5, 3)]))
+
+
+def test_a_number_without_axes_is_no_part(tmp_path):
+    write_array(tmp_path / "0.zarr", np.float32(1))
+    with pytest.raises(LayoutError, match=r"0\.zarr has shape \(\); expected at least one axis"):
+        ZarrDir(tmp_path)
+
+
+def test_a_part_that_lost_a_chunk_is_an_error(tmp_path):
+    """A54: a hole is never read as a value."""
+    parts(tmp_path, {0: 2, 1: 3})
+    store.set_attributes(tmp_path / "1.zarr", {store.PROVENANCE: {"command": "made-by-us"}})
+    next(file for file in (tmp_path / "1.zarr" / "c").rglob("*") if file.is_file()).unlink()
+    with pytest.raises(IncompleteError, match=r"1\.zarr lacks 1 of its chunks"):
         ZarrDir(tmp_path)
 
 

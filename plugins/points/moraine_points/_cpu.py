@@ -10,7 +10,9 @@ from numba import njit
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from moraine_points.kernels import Gix, Int64
+    from moraine_points.kernels import Gix, Int64, Rows
+
+    Words = NDArray[np.uint64]  # unsigned integers of any size
 
 
 @njit(nogil=True, cache=True)
@@ -63,32 +65,48 @@ def hilbert_decode(hix: Int64, order: int) -> NDArray[np.int32]:
 
 
 @njit(nogil=True, cache=True)
-def locate(key1: Int64, key2: Int64) -> Int64:
-    """Position in `key2` of every element of `key1`, -1 where it is not there; both ascend strictly."""
-    at = np.full(len(key1), -1, np.int64)
+def locate(key1: Int64, key2: Int64, rows: Rows) -> None:
+    """Set `rows` to the position in `key2` of every element of `key1`, -1 where it is not there; both ascend."""
     j = 0
     for i in range(len(key1)):
         while j < len(key2) and key2[j] < key1[i]:
             j += 1
-        if j < len(key2) and key2[j] == key1[i]:
-            at[i] = j
-    return at
+        rows[i] = j if j < len(key2) and key2[j] == key1[i] else -1
 
 
 @njit(nogil=True, cache=True)
-def merge(key1: Int64, key2: Int64) -> Int64:
-    """Positions in `key1` followed by `key2` that give the sorted union; both ascend strictly."""
+def merge(key1: Int64, key2: Int64, rows: Rows) -> int:
+    """Set `rows` to the positions in `key1` followed by `key2` that give the sorted union; return how many they are."""
     n1, n2 = len(key1), len(key2)
-    take = np.empty(n1 + n2, np.int64)
     i, j, k = 0, 0, 0
     while i < n1 or j < n2:
         if j == n2 or (i < n1 and key1[i] <= key2[j]):
             if j < n2 and key1[i] == key2[j]:
                 j += 1
-            take[k] = i
+            rows[k] = i
             i += 1
         else:
-            take[k] = n1 + j
+            rows[k] = n1 + j
             j += 1
         k += 1
-    return take[:k].copy()
+    return k
+
+
+@njit(nogil=True, cache=True)
+def fill(out: Words, rows: Rows, k: int, part1: Words, start1: int, part2: Words, start2: int) -> int:
+    """Copy rows to `out`, from the k-th on, until one is in neither part; return its place.
+
+    A part holds the rows from its start on of the array that `rows` number.
+    """
+    while k < len(rows):
+        row = np.int64(rows[k])
+        if 0 <= row - start1 < len(part1):
+            for column in range(out.shape[1]):
+                out[k, column] = part1[row - start1, column]
+        elif 0 <= row - start2 < len(part2):
+            for column in range(out.shape[1]):
+                out[k, column] = part2[row - start2, column]
+        else:
+            break
+        k += 1
+    return k

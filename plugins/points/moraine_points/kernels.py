@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import numpy as np
 
 from moraine_points import _cpu
+from moraine_points.layouts import row_dtype
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -19,8 +20,10 @@ if TYPE_CHECKING:
 Gix: TypeAlias = "NDArray[np.int32] | NDArray[np.int64]"
 Float: TypeAlias = "NDArray[np.float32] | NDArray[np.float64]"
 Int64: TypeAlias = "NDArray[np.int64]"
+Rows: TypeAlias = "NDArray[np.int32] | NDArray[np.int64]"
 
-_ANY_SHAPE = (2**31, 2**31)  # what int32 coordinates can reach; its curve has order 31, so every hix is below 4**31
+_LONGEST = 2**31  # side of a raster that int32 coordinates can reach; its curve has order 31, so any hix is below 4**31
+_ANY_SHAPE = (_LONGEST, _LONGEST)
 
 
 # -- the Hilbert curve -------------------------------------------------------------------------------------------------
@@ -91,7 +94,9 @@ def pc_hix(gix: Gix, shape: tuple[int, int], *, name: str = "gix", first_row: in
     return hix
 
 
-def pc_gix(hix: Int64, shape: tuple[int, int], *, name: str = "hix") -> NDArray[np.int32]:
+def pc_gix(
+    hix: NDArray[np.integer], shape: tuple[int, int], *, name: str = "hix", first_row: int = 0
+) -> NDArray[np.int32]:
     """Grid index of points known by their Hilbert index: the inverse of `pc_hix`.
 
     Parameters
@@ -100,8 +105,8 @@ def pc_gix(hix: Int64, shape: tuple[int, int], *, name: str = "hix") -> NDArray[
         Hilbert index, ``(n_points,)`` int64, unitless, in any order.
     shape
         Lines and width of the raster that `hix` was made for, in pixels.
-    name
-        What errors call the array.
+    name, first_row
+        What errors call the array, and the number of its first row where it is a part of a longer one.
 
     Returns
     -------
@@ -114,13 +119,13 @@ def pc_gix(hix: Int64, shape: tuple[int, int], *, name: str = "hix") -> NDArray[
         If an index is not on the curve or its point is outside the raster (made for another shape?); the first such
         row is named.
     """
-    hix = _checked_hix(hix, shape, name)
+    hix = _checked_hix(hix, shape, name, first_row)
     gix: NDArray[np.int32] = _cpu.hilbert_decode(hix, hilbert_order(shape))
     row = _cpu.first_outside(gix, *shape)
     if row >= 0:
         raise ValueError(
-            f"{name}: row {row} is {hix[row]}, which is (azimuth, range) = {_pair(gix[row])}, outside the raster "
-            f"{_pair(shape)}; a hix must be read with the raster shape it was made for"
+            f"{name}: row {first_row + row} is {hix[row]}, which is (azimuth, range) = {_pair(gix[row])}, outside the "
+            f"raster {_pair(shape)}; a hix must be read with the raster shape it was made for"
         )
     return gix
 
@@ -148,7 +153,7 @@ def grid_index(idx: Gix, shape: tuple[int, int], *, name: str = "idx") -> NDArra
         If a point is outside the raster; the first such row is named.
     """
     if idx.ndim == 1:
-        return pc_gix(_checked_hix(idx, shape, name), shape, name=name)
+        return pc_gix(idx, shape, name=name)
     return _checked_gix(idx, shape, name).astype(np.int32, copy=False)
 
 
@@ -178,11 +183,61 @@ def gix_key(gix: Gix, width: int | None = None) -> Int64:
     """
     gix = _checked_gix(gix, _ANY_SHAPE if width is None else (_ANY_SHAPE[0], width))
     if width is None:
-        width = int(gix[:, 1].max(initial=0)) + 1
-    key = gix[:, 0].astype(np.int64)
-    key *= width
-    key += gix[:, 1]
-    return key
+        width = _width(gix)
+    return _row_major(gix, width)
+
+
+def checked(idx: Gix, shape: tuple[int, int] | None = None, *, name: str = "idx", first_row: int = 0) -> Gix:
+    """Return an index of which every point is known to lie in a raster.
+
+    Parameters
+    ----------
+    idx
+        Grid index ``(n_points, 2)``, or Hilbert index ``(n_points,)``, of integers.
+    shape
+        Lines and width of the raster, in pixels; by default the largest that int32 coordinates can reach.
+    name, first_row
+        What errors call the array, and the number of its first row where it is a part of a longer one.
+
+    Returns
+    -------
+    ndarray
+        The index: a gix in int32 or int64, as it is stored, a hix in int64.
+
+    Raises
+    ------
+    ValueError
+        If a point is negative or outside `shape`; the first such row is named.
+    """
+    check = _checked_hix if idx.ndim == 1 else _checked_gix
+    return check(idx, shape or _ANY_SHAPE, name, first_row)
+
+
+def point_key(idx: Gix, shape: tuple[int, int] | None = None, *, name: str = "idx") -> Int64:
+    """Key by which points are compared: a hix as it is, a gix by row and then by column.
+
+    Parameters
+    ----------
+    idx
+        Grid index ``(n_points, 2)`` int32, or Hilbert index ``(n_points,)`` int64, in any order.
+    shape
+        Lines and width of the raster, in pixels, if points are to be checked against it. The key does not depend on
+        it: keys of any two clouds can be compared, if both have a gix, or a hix of one raster.
+    name
+        What errors call the array.
+
+    Returns
+    -------
+    ndarray
+        Key, ``(n_points,)`` int64, unitless, in the order of `idx`.
+
+    Raises
+    ------
+    ValueError
+        If a point is negative or outside `shape`; the first such row is named.
+    """
+    idx = checked(idx, shape, name=name)
+    return np.asarray(idx, np.int64) if idx.ndim == 1 else _row_major(idx, _LONGEST)
 
 
 def check_sorted(key: Int64, name: str) -> None:
@@ -208,7 +263,7 @@ def check_sorted(key: Int64, name: str) -> None:
         raise ValueError(f"{name}: row {row} {fault} the row before it; expected points sorted and without duplicates")
 
 
-def sort_key(idx: Gix, shape: tuple[int, int] | None = None, *, name: str = "idx") -> Int64:
+def sort_key(idx: Gix, shape: tuple[int, int] | None = None, *, name: str = "idx") -> Rows:
     """Permutation K that sorts a cloud: ``idx[K]`` is in gix order (of a gix) or hilbert order (of a hix).
 
     Parameters
@@ -224,7 +279,7 @@ def sort_key(idx: Gix, shape: tuple[int, int] | None = None, *, name: str = "idx
     Returns
     -------
     ndarray
-        Permutation, ``(n_points,)`` int64, unitless.
+        Permutation, ``(n_points,)``, unitless; int32, or int64 where that is too small.
 
     Raises
     ------
@@ -232,10 +287,9 @@ def sort_key(idx: Gix, shape: tuple[int, int] | None = None, *, name: str = "idx
         If a point occurs twice (the first row that repeats an earlier one is named), is negative, or is outside
         `shape`.
     """
-    raster = shape or _ANY_SHAPE
-    key = _checked_hix(idx, raster, name) if idx.ndim == 1 else gix_key(_checked_gix(idx, raster, name))
-    order = np.argsort(key, kind="stable").astype(np.int64, copy=False)
-    ordered = key[order]
+    idx = checked(idx, shape, name=name)
+    # the narrowest raster: short keys are sorted faster
+    order, ordered = _sort(np.asarray(idx, np.int64) if idx.ndim == 1 else _row_major(idx, _width(idx)))
     repeated = np.flatnonzero(ordered[1:] == ordered[:-1])
     if repeated.size:
         # the sort is stable: among equal points the later row comes second
@@ -247,10 +301,24 @@ def sort_key(idx: Gix, shape: tuple[int, int] | None = None, *, name: str = "idx
     return order
 
 
+def _sort(key: Int64) -> tuple[Rows, Int64]:
+    """Return the stable order of keys that are not negative, and the keys in that order."""
+    dtype = row_dtype(key.size)
+    bits = max(key.size - 1, 0).bit_length()
+    if int(key.max(initial=0)).bit_length() + bits > 63:
+        order = np.argsort(key, kind="stable")
+        return order.astype(dtype, copy=False), key[order]
+    # key and row in one word: numpy sorts words many times faster than it finds an order, and no two of them are equal
+    word = key << bits
+    word |= np.arange(key.size)
+    word.sort()
+    return (word & ((1 << bits) - 1)).astype(dtype), word >> bits
+
+
 # -- sets of points ----------------------------------------------------------------------------------------------------
 
 
-def union(key1: Int64, key2: Int64, names: tuple[str, str] = ("idx1", "idx2")) -> Int64:
+def union(key1: Int64, key2: Int64, names: tuple[str, str] = ("idx1", "idx2")) -> Rows:
     """All points of two sorted clouds; a point of both is taken from the first.
 
     One merge, O(n1 + n2), as in every set function here.
@@ -266,8 +334,9 @@ def union(key1: Int64, key2: Int64, names: tuple[str, str] = ("idx1", "idx2")) -
     Returns
     -------
     ndarray
-        Rows of "`key1` followed by `key2`", ``(n,)`` int64, unitless: ``np.concatenate((data1, data2))[rows]`` holds
-        the data of the union in sorted order. A row below n1 comes from the first cloud.
+        Rows of "`key1` followed by `key2`", ``(n,)``, unitless: ``np.concatenate((data1, data2))[rows]`` holds the
+        data of the union in sorted order. A row below n1 comes from the first cloud. The dtype is int32, or int64
+        where n1 + n2 is too large for that, as in every set function here.
 
     Raises
     ------
@@ -277,13 +346,14 @@ def union(key1: Int64, key2: Int64, names: tuple[str, str] = ("idx1", "idx2")) -
     Examples
     --------
     >>> union(np.array([1, 4, 6]), np.array([0, 4, 9]))
-    array([3, 0, 1, 2, 5])
+    array([3, 0, 1, 2, 5], dtype=int32)
     """
-    rows: Int64 = _cpu.merge(_sorted(key1, names[0]), _sorted(key2, names[1]))
-    return rows
+    rows = np.empty(key1.size + key2.size, row_dtype(key1.size + key2.size))
+    n = _cpu.merge(_sorted(key1, names[0]), _sorted(key2, names[1]), rows)
+    return rows[:n]
 
 
-def intersect(key1: Int64, key2: Int64, names: tuple[str, str] = ("idx1", "idx2")) -> tuple[Int64, Int64]:
+def intersect(key1: Int64, key2: Int64, names: tuple[str, str] = ("idx1", "idx2")) -> tuple[Rows, Rows]:
     """Points that two sorted clouds share.
 
     Parameters
@@ -296,20 +366,19 @@ def intersect(key1: Int64, key2: Int64, names: tuple[str, str] = ("idx1", "idx2"
     Returns
     -------
     rows1, rows2 : ndarray
-        Where the shared points are in each cloud, ``(n,)`` int64, unitless, ascending:
-        ``key1[rows1] == key2[rows2]``.
+        Where the shared points are in each cloud, ``(n,)``, unitless, ascending: ``key1[rows1] == key2[rows2]``.
 
     Raises
     ------
     ValueError
         If a key is not strictly ascending (see `check_sorted`).
     """
-    at = _cpu.locate(_sorted(key1, names[0]), _sorted(key2, names[1]))
-    rows1 = np.flatnonzero(at >= 0)
+    at = _located(_sorted(key1, names[0]), _sorted(key2, names[1]))
+    rows1 = np.flatnonzero(at >= 0).astype(row_dtype(key1.size + key2.size), copy=False)
     return rows1, at[rows1]
 
 
-def diff(key1: Int64, key2: Int64, names: tuple[str, str] = ("idx1", "idx2")) -> Int64:
+def diff(key1: Int64, key2: Int64, names: tuple[str, str] = ("idx1", "idx2")) -> Rows:
     """Points of the first sorted cloud that are not in the second.
 
     Parameters
@@ -322,17 +391,18 @@ def diff(key1: Int64, key2: Int64, names: tuple[str, str] = ("idx1", "idx2")) ->
     Returns
     -------
     ndarray
-        Rows of `key1`, ``(n,)`` int64, unitless, ascending.
+        Rows of `key1`, ``(n,)``, unitless, ascending.
 
     Raises
     ------
     ValueError
         If a key is not strictly ascending (see `check_sorted`).
     """
-    return np.flatnonzero(_cpu.locate(_sorted(key1, names[0]), _sorted(key2, names[1])) < 0)
+    at = _located(_sorted(key1, names[0]), _sorted(key2, names[1]))
+    return np.flatnonzero(at < 0).astype(row_dtype(key1.size + key2.size), copy=False)
 
 
-def match(key_in: Int64, key: Int64, names: tuple[str, str] = ("idx_in", "idx")) -> Int64:
+def match(key_in: Int64, key: Int64, names: tuple[str, str] = ("idx_in", "idx"), points: Gix | None = None) -> Rows:
     """Where the points of a subset are in the sorted cloud that holds them all.
 
     Parameters
@@ -343,24 +413,36 @@ def match(key_in: Int64, key: Int64, names: tuple[str, str] = ("idx_in", "idx"))
         Key of the subset, ``(n,)`` int64, unitless, strictly ascending.
     names
         What errors call the two arrays.
+    points
+        What errors show of the subset: its gix ``(n, 2)`` or hix ``(n,)``; `key` by default.
 
     Returns
     -------
     ndarray
-        Rows of `key_in`, ``(n,)`` int64, unitless: ``key_in[rows] == key``.
+        Rows of `key_in`, ``(n,)``, unitless, ascending: ``key_in[rows] == key``.
 
     Raises
     ------
     ValueError
         If a key is not strictly ascending, or if a point of the subset is not in the cloud; the number of these and
-        the first row are named.
+        the first of them are named.
     """
-    rows: Int64 = _cpu.locate(_sorted(key, names[1]), _sorted(key_in, names[0]))
+    rows = _located(_sorted(key, names[1]), _sorted(key_in, names[0]))
     lost = np.flatnonzero(rows < 0)
     if lost.size:
+        point = (key if points is None else points)[lost[0]]
+        text = str(point) if point.ndim == 0 else f"(azimuth, range) = {_pair(point)}"
         raise ValueError(
-            f"{names[1]}: {lost.size} of its {rows.size} points are not in {names[0]}; the first is row {lost[0]}"
+            f"{names[1]}: {lost.size} of its {rows.size} points are not in {names[0]}; "
+            f"the first is row {lost[0]}, {text}"
         )
+    return rows
+
+
+def _located(key1: Int64, key2: Int64) -> Rows:
+    """Row of `key2` for every element of `key1`, -1 where it is not there."""
+    rows = np.empty(key1.size, row_dtype(key1.size + key2.size))
+    _cpu.locate(key1, key2, rows)
     return rows
 
 
@@ -440,17 +522,59 @@ def rtree(x: Float, y: Float, page_size: int = 512) -> NDArray[np.float64]:
     ValueError
         If `x` and `y` are not 1-D of one length, or `page_size` is below 1.
     """
+    return rtree_of_pages(page_boxes(x, y, page_size))
+
+
+def page_boxes(x: Float, y: Float, page_size: int = 512) -> NDArray[np.float64]:
+    """Boxes of the pages of a cloud: the leaves of its R-tree.
+
+    Parameters
+    ----------
+    x, y
+        Coordinates, ``(n_points,)`` float32 or float64, in any unit. A point with a nan coordinate is in no box.
+    page_size
+        Points per page; a cloud may be cut between any two of them.
+
+    Returns
+    -------
+    ndarray
+        Boxes (min x, min y, max x, max y), ``(n_pages, 4)`` float64, in the unit of `x` and `y`; nan for a page
+        without points.
+
+    Raises
+    ------
+    ValueError
+        If `x` and `y` are not 1-D of one length, or `page_size` is below 1.
+    """
     _check_points(x, y)
-    leaves = _leaves(x.size, page_size)
-    tree = np.full((2 * leaves - 1, 4), np.nan)
+    _leaves(x.size, page_size)
+    start = np.arange(0, x.size, page_size)
+    boxes = np.full((start.size, 4), np.nan)
     if x.size:
-        start = np.arange(0, x.size, page_size)
-        page = slice(leaves - 1, leaves - 1 + start.size)
         missing = np.isnan(x) | np.isnan(y)
         for column, values in enumerate((x, y)):
             known = np.where(missing, np.nan, values)  # fmin and fmax pass over nan
-            tree[page, column] = np.fmin.reduceat(known, start)
-            tree[page, column + 2] = np.fmax.reduceat(known, start)
+            boxes[:, column] = np.fmin.reduceat(known, start)
+            boxes[:, column + 2] = np.fmax.reduceat(known, start)
+    return boxes
+
+
+def rtree_of_pages(boxes: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Tree over the boxes of all pages.
+
+    Parameters
+    ----------
+    boxes
+        From `page_boxes`, ``(n_pages, 4)`` float64, in order.
+
+    Returns
+    -------
+    ndarray
+        As `rtree` returns it.
+    """
+    leaves = _leaves(len(boxes), 1)
+    tree = np.full((2 * leaves - 1, 4), np.nan)
+    tree[leaves - 1 : leaves - 1 + len(boxes)] = boxes
     size = leaves // 2
     while size:
         child = tree[2 * size - 1 : 4 * size - 1].reshape(size, 2, 4)
@@ -568,7 +692,7 @@ def _checked_gix(gix: Gix, shape: tuple[int, int], name: str = "gix", first_row:
     return checked
 
 
-def _checked_hix(hix: NDArray[np.integer], shape: tuple[int, int], name: str) -> Int64:
+def _checked_hix(hix: NDArray[np.integer], shape: tuple[int, int], name: str, first_row: int = 0) -> Int64:
     """`hix` as the compiled loops want it, all its points on the curve of `shape`."""
     if hix.ndim != 1 or hix.dtype.kind not in "iu":
         raise ValueError(f"{name} is {hix.dtype} {hix.shape}; expected integers (n_points,)")
@@ -576,9 +700,21 @@ def _checked_hix(hix: NDArray[np.integer], shape: tuple[int, int], name: str) ->
     end = 4 ** hilbert_order(shape)
     row = _first((checked < 0) | (checked >= end))
     if row >= 0:
-        value = f"row {row} is {hix[row]}"
+        value = f"row {first_row + row} is {hix[row]}"
         raise ValueError(f"{name}: {value}; expected 0 to {end - 1} on the curve of raster {_pair(shape)}")
     return checked
+
+
+def _width(gix: Gix) -> int:
+    """Width of the narrowest raster that holds the points."""
+    return int(gix[:, 1].max(initial=0)) + 1
+
+
+def _row_major(gix: Gix, width: int) -> Int64:
+    key = gix[:, 0].astype(np.int64)
+    key *= width
+    key += gix[:, 1]
+    return key
 
 
 def _sorted(key: Int64, name: str) -> Int64:

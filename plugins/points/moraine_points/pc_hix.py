@@ -39,7 +39,7 @@ def pc_hix(
                 "moraine_points.kernels:pc_hix",
                 inputs=[Chunk(gix, (points, ALL))],
                 outputs=[Chunk(out, (points,))],
-                kwargs={"shape": shape, "name": f"gix {gix.path}", "first_row": points.start},
+                kwargs={"shape": shape, "name": f"pc-hix: gix {gix.path}", "first_row": points.start},
                 scratch_bytes=16 * (points.stop - points.start),  # a gix that is not int32 is taken as int64
             )
             for (points,) in blocks(out.shape, out.chunks)

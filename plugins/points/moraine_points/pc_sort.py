@@ -4,40 +4,22 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from moraine_core import ALL, Array, Chunk, ChunkTask, Input, Layout, Output, Plan, blocks, command
-from moraine_points.layouts import check_lists, check_shape, column_chunks, index_layout
-
-KEY_BYTES = 8
-"""Bytes of the permutation per point, which all tasks share."""
+from moraine_core import Array, Chunk, ChunkTask, Input, Layout, Output, Plan, command
+from moraine_core.plan import itemsize
+from moraine_points.layouts import check_lists, check_shape, row_dtype
+from moraine_points.picking import Picked, take_tasks
+from moraine_points.roles import CheckedShape, index_input, index_output
 
 
 @command("pc-sort", family="points", example="moraine_points.examples:pc_sort")
 def pc_sort(
-    idx_in: Annotated[
-        Array,
-        Input(
-            "gix or hix of the points, in any order",
-            shape=("(n_points, 2)", "(n_points)"),
-            dtype="integer",
-            unit="pixels or unitless",
-        ),
-    ],
-    idx: Annotated[
-        str,
-        Output(
-            "the same index, sorted",
-            shape=("(n_points, 2)", "(n_points)"),
-            dtype=("int32", "int64"),
-            unit="pixels or unitless",
-        ),
-    ],
+    idx_in: Annotated[Array, index_input("gix or hix of the points, in any order")],
+    idx: Annotated[str, index_output("the same index, sorted")],
     pc_in: Annotated[tuple[Array, ...] | None, Input("data of the points", shape="(n_points, ...)")] = None,
     pc: Annotated[
         tuple[str, ...] | None, Output("the data, sorted; one for each pc_in", shape="(n_points, ...)")
     ] = None,
-    shape: Annotated[
-        tuple[int, int] | None, "lines and width of the raster, if the points are to be checked against it (pixels)"
-    ] = None,
+    shape: CheckedShape = None,
     chunks: Annotated[int | None, "points in a chunk of the outputs; the block of idx_in by default (points)"] = None,
     key: Annotated[
         str | None,
@@ -63,33 +45,24 @@ def pc_sort(
         check_shape("pc-sort", shape)
     n_points = idx_in.shape[0]
     block = idx_in.chunks[0] if chunks is None else chunks
-    sorted_idx = index_layout(idx, idx_in, block)
-    layouts = [sorted_idx]
-    tasks = [_take(idx_in, sorted_idx, (ALL,) * idx_in.ndim)]
+    arrays = [
+        Picked.index(idx, idx_in),
+        *(Picked.data(path, array) for array, path in zip(data, outputs, strict=True)),
+    ]
+    layouts = [array.layout(n_points, block) for array in arrays]
+    tasks = [
+        task for array, layout in zip(arrays, layouts, strict=True) for task in take_tasks(array.sources[0], layout)
+    ]
     if key is not None:
-        rows = Layout(key, (n_points,), "int64", (block,))
-        layouts.append(rows)
-        tasks.append(ChunkTask("moraine_points.tasks:permutation", outputs=[Chunk(rows)]))
-    for array, path in zip(data, outputs, strict=True):
-        columns = column_chunks(array, 1)
-        layout = Layout(path, array.shape, array.dtype, (block, *columns))
-        layouts.append(layout)
-        tasks += [_take(array, layout, (ALL, *column)) for column in blocks(array.shape[1:], columns)]
-    order = ChunkTask(
+        permutation = Layout(key, (n_points,), "int64", (block,))
+        layouts.append(permutation)
+        scratch_bytes = itemsize(row_dtype(n_points)) * n_points
+        tasks.append(
+            ChunkTask("moraine_points.tasks:permutation", outputs=[Chunk(permutation)], scratch_bytes=scratch_bytes)
+        )
+    rows = ChunkTask(
         "moraine_points.kernels:sort_key",
         inputs=[Chunk(idx_in)],
         kwargs={"shape": shape, "name": f"idx_in {idx_in.path}"},
     )
-    return Plan(layouts, tasks, shared={"order": order})
-
-
-def _take(array: Array, layout: Layout, part: tuple[slice, ...]) -> ChunkTask:
-    """Return the task that sorts one column."""
-    return ChunkTask(
-        "moraine_points.tasks:take",
-        inputs=[Chunk(array, part)],
-        outputs=[Chunk(layout, part)],
-        kwargs={"dtype": layout.dtype},
-        # the order, and an index once more where its dtype changes
-        scratch_bytes=KEY_BYTES * array.shape[0] * (1 if array.dtype == layout.dtype else 3),
-    )
+    return Plan(layouts, tasks, shared={"rows": rows})

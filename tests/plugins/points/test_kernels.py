@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from moraine_points import kernels
+from moraine_points.layouts import row_dtype
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -171,6 +172,8 @@ def test_an_index_off_the_curve_is_named_by_its_row(bad: int) -> None:
 def test_an_index_of_a_pixel_beyond_the_raster_is_named_by_its_row() -> None:
     with pytest.raises(ValueError, match=r"row 1 is 63, .*\(7, 0\), outside the raster \(5, 7\)"):
         kernels.pc_gix(keys(0, 63), (5, 7))
+    with pytest.raises(ValueError, match="my_hix: row 101 is 63"):
+        kernels.pc_gix(keys(0, 63), (5, 7), name="my_hix", first_row=100)
 
 
 @pytest.mark.parametrize("gix", [np.zeros((3, 3), np.int32), np.zeros(3, np.int32), np.zeros((3, 2), np.float32)])
@@ -241,7 +244,7 @@ def test_the_sort_key_puts_a_cloud_in_order(cloud: tuple[NDArray[np.int32], tupl
     gix, shape = cloud
     for known in (None, shape):
         key = kernels.sort_key(gix, known)
-        assert key.dtype == np.int64
+        assert key.dtype == np.int32
         assert gix[key].tolist() == sorted(gix.tolist())
     hix = kernels.pc_hix(gix, shape)
     assert hix[kernels.sort_key(hix)].tolist() == sorted(hix.tolist())
@@ -254,7 +257,49 @@ def test_a_cloud_with_a_point_twice_is_refused_at_the_first_repeating_row() -> N
         kernels.sort_key(keys(7, 3, 7))
 
 
+@pytest.mark.parametrize("high", [2**20, 2**62 - 4])
+def test_keys_with_and_without_room_for_their_row_are_sorted_alike(high: int) -> None:
+    """Keys of up to 62 bits, of which few leave room for a row number in a word of 64."""
+    hix = keys(high + 3, 0, high + 1, high + 2, 7)
+    assert kernels.sort_key(hix).tolist() == [1, 4, 2, 3, 0]
+    with pytest.raises(ValueError, match=r"row 3 repeats the point of row 1 \(2 rows repeat another\)"):
+        kernels.sort_key(keys(1, high + 1, 5, high + 1, 5))
+
+
+def test_a_cloud_of_no_points_has_an_empty_order() -> None:
+    assert kernels.sort_key(keys()).tolist() == []
+    assert kernels.sort_key(grid()).tolist() == []
+
+
+@quick
+@given(clouds(), clouds())
+def test_keys_of_two_clouds_compare_as_their_points_do(
+    one: tuple[NDArray[np.int32], tuple[int, int]], two: tuple[NDArray[np.int32], tuple[int, int]]
+) -> None:
+    gix = np.concatenate((one[0], two[0]))
+    key = np.concatenate((kernels.point_key(one[0]), kernels.point_key(two[0], two[1])))
+    assert gix[np.argsort(key, kind="stable")].tolist() == sorted(gix.tolist())
+
+
+def test_the_key_of_the_last_pixel_of_the_largest_raster_fits() -> None:
+    last = 2**31 - 1
+    assert kernels.point_key(grid((last, last), (last, 0))).tolist() == [2**62 - 1, 2**62 - 2**31]
+    assert kernels.point_key(keys(5, 3)).tolist() == [5, 3]
+
+
+@pytest.mark.parametrize("bad", [grid((0, 0), (0, -1)), keys(0, -1)])
+def test_the_key_of_a_negative_point_is_refused(bad: Any) -> None:
+    with pytest.raises(ValueError, match="my_idx: row 1 is"):
+        kernels.point_key(bad, name="my_idx")
+
+
 # -- sets of points ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("n_rows", "dtype"), [(0, "int32"), (2**31 - 1, "int32"), (2**31, "int64")])
+def test_rows_are_numbered_in_32_bits_where_these_are_enough(n_rows: int, dtype: str) -> None:
+    assert row_dtype(n_rows) == dtype
+    assert np.iinfo(dtype).max >= n_rows - 1
 
 
 def test_the_published_example_of_the_set_operations() -> None:
@@ -282,7 +327,7 @@ def test_set_operations_are_those_of_python_sets(key1: NDArray[np.int64], key2: 
 
 
 def test_a_subset_with_points_the_cloud_lacks_is_refused_even_beyond_its_end() -> None:
-    with pytest.raises(ValueError, match="idx: 2 of its 3 points are not in idx_in; the first is row 1"):
+    with pytest.raises(ValueError, match="idx: 2 of its 3 points are not in idx_in; the first is row 1, 5"):
         kernels.match(keys(1, 4, 6), keys(4, 5, 99))
     with pytest.raises(ValueError, match="ds: 1 of its 1 points are not in ps; the first is row 0"):
         kernels.match(keys(), keys(3), names=("ps", "ds"))

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from moraine_core import MoraineError, Workers
 from moraine_core.store import open_array
 from moraine_core.testing.data import read_array, write_array
-from moraine_points import pc_logic_ras as module
+from moraine_points import conditions
 from moraine_points.pc_logic_ras import pc_logic_ras
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 @pytest.fixture(autouse=True)
 def _small_bands(monkeypatch: pytest.MonkeyPatch) -> None:
     """Cut even a small raster into many bands."""
-    monkeypatch.setattr(module, "BAND_PIXELS", 1)
+    monkeypatch.setattr(conditions, "BAND_VALUES", 1)
 
 
 def choose(
@@ -67,7 +67,7 @@ def test_the_pixels_are_those_of_a_plain_search_in_the_order_of_the_raster(
 
 
 def test_bands_may_hold_several_rows_of_chunks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "BAND_PIXELS", 200)
+    monkeypatch.setattr(conditions, "BAND_VALUES", 200)
     ras = np.random.default_rng(4).random((83, 11))
     gix = choose(tmp_path, ras, "ras > 0.5", raster_chunks=(4, 5), chunks=70)
     np.testing.assert_array_equal(gix, np.argwhere(ras > 0.5))
