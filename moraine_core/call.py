@@ -282,7 +282,10 @@ class CommandCall:
             return self._with_block(small, parameter, (*low[:axis], size, *low[axis + 1 :]))
 
         def is_too_large(size: int) -> bool:
-            return not fits(self.plan(with_size(size)).task_bytes)
+            try:
+                return not fits(self.plan(with_size(size)).task_bytes)
+            except UsageError:
+                return True  # a size that the command does not take, such as one that is no power of two
 
         sizes = range(low[axis], high[axis])
         return with_size(sizes[bisect_left(sizes, True, lo=1, key=is_too_large) - 1])[parameter.name]  # noqa: FBT003

@@ -111,6 +111,11 @@ COMMANDS: dict[str, Entry] = {
         "load",
         "Simulate a stack of coregistered, unflattened SLCs in GAMMA format, with everything known about it.",
     ),
+    "temp-coh": Entry(
+        "moraine-ps",
+        "ps",
+        "Measure how well a stack fits its filtered interferograms, which is how little noise a pixel has.",
+    ),
     "transform": Entry(
         "moraine-raster",
         "raster",

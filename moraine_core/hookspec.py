@@ -60,4 +60,4 @@ def moraine_summary(path: Path) -> dict[str, Any] | None:
 
 @hookspec(firstresult=True)
 def moraine_quicklook(pyramid: Path, png: Path, options: dict[str, Any]) -> Path | None:
-    """Draw a picture of a pyramid; `options` holds ``show``, ``index``, ``width``, ``extent`` and ``dates``."""
+    """Draw a picture of a pyramid; `options` are those of `moraine_core.quicklook.OPTIONS`, the files of them read."""

@@ -340,6 +340,9 @@ class PluginHost:
     def records(self) -> Sequence[PluginRecord]:
         """Return what is known of every plugin after trying to load all of them."""
         self.commands()
+        for name in self._aliases:
+            with contextlib.suppress(PluginError):
+                self._aliased(name)
         found = [record for entries in self._entries.values() for _, record in entries]
         found += [record for _, record in (*self._aliases.values(), *self._hooks)]
         return sorted(found, key=lambda record: (record.distribution, record.group, record.name))

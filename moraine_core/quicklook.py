@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from moraine_core import store
-from moraine_core.arguments import INTEGER, INTEGERS, PATH, TEXT, Kind, convert, fixed_numbers
+from moraine_core.arguments import INTEGER, INTEGERS, PAIRS, PATH, TEXT, Kind, convert, fixed_numbers
 from moraine_core.errors import StoreNotFoundError, UsageError
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ OPTIONS: dict[str, tuple[Kind, Any]] = {
     "width": (INTEGER, 1000),
     "extent": (fixed_numbers(4), None),
     "dates": (PATH, None),
+    "image_pairs": (PATH, None),
 }
 """Kind and default of each option of a picture."""
 
@@ -71,13 +72,14 @@ def draw(host: PluginHost, pyramid: str | Path, png: Path, options: Mapping[str,
     StoreNotFoundError
         There is no such pyramid.
     UsageError
-        No plugin draws pictures, or the file of dates cannot be read.
+        No plugin draws pictures, or the file of dates or of image pairs cannot be read.
     """
     if not Path(pyramid).exists():
         msg = f"quicklook: {pyramid} does not exist; expected a pyramid"
         raise StoreNotFoundError(msg)
     dates = read_dates(options["dates"]) if options["dates"] else None
-    options = {**options, "dates": dates}
+    pairs = convert("quicklook", "image_pairs", PAIRS, options["image_pairs"]) if options["image_pairs"] else None
+    options = {**options, "dates": dates, "image_pairs": pairs}
     drawn: Path | None = host.hook.moraine_quicklook(pyramid=Path(pyramid), png=png, options=options)
     if drawn is None:
         msg = "quicklook: nothing installed draws pictures; they come with moraine-view: pip install moraine-view"

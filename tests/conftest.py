@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
+
+sys.path.insert(0, str(Path(__file__).parent / "cuda_emulation"))  # a module that tests of kernels import
 
 
 @pytest.fixture(scope="session")
@@ -21,3 +25,50 @@ def real_data() -> Path:
 def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> None:
     """Keep compiled kernels of this session together, away from the user's cache, and on the next run again."""
     os.environ.setdefault("MORAINE_CACHE_DIR", str(Path(__file__).parents[1] / ".cache"))
+
+
+@pytest.fixture
+def emulate_cupy(monkeypatch):
+    """Return a function that puts a stand-in for cupy in its place, whose CUDA kernels run on the CPU.
+
+    Modules named ``_gpu`` are imported with it. Its argument: whether threads take turns from the last to the first.
+    """
+    from emulate import cupy_on_cpu, has_compiler
+
+    if not has_compiler():
+        pytest.skip("g++ is not installed")
+
+    def put(*, reversed_threads: bool = False):
+        cupy = cupy_on_cpu(reversed_threads=reversed_threads)
+        monkeypatch.setitem(sys.modules, "cupy", cupy)
+        _forget_gpu_modules()
+        return cupy
+
+    yield put
+    _forget_gpu_modules()
+
+
+@pytest.fixture(params=["threads forward", "threads backward"])
+def emulated_cupy(request, emulate_cupy):
+    """Return the stand-in for cupy of `emulate_cupy`.
+
+    A test that asks for it runs twice: a result that depends on which thread comes first shows a missing barrier.
+    """
+    return emulate_cupy(reversed_threads=request.param == "threads backward")
+
+
+@pytest.fixture(params=["numpy", "cupy, threads forward", "cupy, threads backward"])
+def to_device(request):
+    """Return what makes arrays of an array function's device: on the CPU, or for kernels that `emulate_cupy` runs."""
+    if request.param == "numpy":
+        return np.asarray
+    return request.getfixturevalue("emulate_cupy")(reversed_threads=request.param.endswith("backward")).asarray
+
+
+def _forget_gpu_modules():
+    """Let the next import of a module with kernels for the GPU find the cupy of its time."""
+    for name in [name for name in sys.modules if name.startswith("moraine_") and name.endswith("._gpu")]:
+        del sys.modules[name]
+        package, _, stem = name.rpartition(".")
+        if hasattr(sys.modules.get(package), stem):
+            delattr(sys.modules[package], stem)

@@ -125,11 +125,14 @@ def quicklook(
         ),
     ] = None,
     dates: Annotated[str | None, typer.Option(help="meta.toml with the dates of the images")] = None,
+    image_pairs: Annotated[
+        str | None, typer.Option(help="file of the image pairs of a coherence that does not hold all of them")
+    ] = None,
 ) -> Result:
     """Draw a picture of a pyramid."""
     from moraine_core.quicklook import draw, quicklook_options
 
-    given = {"show": show, "index": index, "width": width, "extent": extent, "dates": dates}
+    given = {"show": show, "index": index, "width": width, "extent": extent, "dates": dates, "image_pairs": image_pairs}
     png = Path(output or f"{pyramid.rstrip('/')}.png")
     drawn = draw(host, pyramid, png, quicklook_options("quicklook", given))
     return Result(f"{drawn}", {"png": str(drawn)})

@@ -349,7 +349,9 @@ def test_pictures_can_be_left_out_by_the_run_the_step_or_the_pipeline(project, h
 def test_a_step_says_how_its_pictures_are_drawn(project):
     """A55: each option reaches whoever draws; what is not given has the default."""
     (project.folder / "meta.toml").write_text('dates = ["20230106", "20230118"]\n')
+    (project.folder / "pairs.txt").write_text("0 1\n1 3\n")
     table = '[step.quicklook]\nshow = "intf_all"\nindex = "${pair}"\ndates = "meta.toml"\nextent = [0, 1.5, 2, 3]\n'
+    table += 'image_pairs = "pairs.txt"\n'
     project.write("[vars]\npair = '0,3'\n" + step("p", "pyramid", source="x.zarr", result="pyr") + table)
     pipeline_commands.PICTURES.clear()
     assert project.run().ok
@@ -360,6 +362,7 @@ def test_a_step_says_how_its_pictures_are_drawn(project):
             "width": 1000,
             "extent": (0.0, 1.5, 2.0, 3.0),
             "dates": ["20230106", "20230118"],
+            "image_pairs": ((0, 1), (1, 3)),
         }
     ]
 

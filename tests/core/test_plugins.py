@@ -82,6 +82,11 @@ def test_a_command_goes_by_another_name_that_no_list_shows(module):
     assert [c.name for c in host.commands()] == ["coherence"]
     with pytest.raises(PluginError, match=r"coh of some-dist .* broken: good:number is a int, expected a command"):
         host.command("coh")
+    assert {record.name: record.status for record in host.records()} == {
+        "coherence": "ok",
+        "coherance": "ok",
+        "coh": "broken",
+    }
 
 
 def test_a_blocked_alias_is_not_imported(module):

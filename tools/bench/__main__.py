@@ -13,6 +13,8 @@ import executor
 import load
 import memory
 import points
+import pyramid
+import science
 import startup
 from measure import HEADER
 
@@ -23,6 +25,8 @@ BENCHES = {
     "commands": commands,
     "load": load,
     "points": points,
+    "pyramid": pyramid,
+    "science": science,
 }
 
 

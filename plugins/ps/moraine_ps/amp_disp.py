@@ -21,6 +21,9 @@ from moraine_core import (
     command,
 )
 
+PIXEL_BYTES = 28 + 7 * 8
+"""Bytes of the running sums of a pixel, and of the images that a GPU keeps until it adds eight of them together."""
+
 
 @command("amp-disp", family="ps", gpu=True, example="moraine_ps.examples:amp_disp")
 def amp_disp(
@@ -63,14 +66,7 @@ def amp_disp(
     if calibrate:
         sums = yield Plan(
             [],
-            [
-                ChunkTask(
-                    "moraine_ps.kernels:amplitude_sums",
-                    inputs=[_images(rslc, b)],
-                    scratch_bytes=8 * _size(b),  # the amplitudes of an image, on a GPU
-                )
-                for b in blocks(space, block)
-            ],
+            [ChunkTask("moraine_ps.kernels:amplitude_sums", inputs=[_images(rslc, b)]) for b in blocks(space, block)],
             desc="amp-disp calibration",
         )
         gain = _gains(sums, n_images)
@@ -84,7 +80,7 @@ def amp_disp(
                 inputs=[_images(rslc, b)],
                 outputs=[Chunk(out, b)],
                 kwargs=options,
-                scratch_bytes=20 * _size(b),  # count, mean and sum of squared deviations of each pixel
+                scratch_bytes=PIXEL_BYTES * _size(b),
             )
             for b in blocks(space, block)
         ],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from moraine_core import hookimpl
+from moraine_core import UsageError, hookimpl
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -51,7 +51,7 @@ def moraine_quicklook(pyramid: Path, png: Path, options: dict[str, Any]) -> Path
 
     Raises
     ------
-    ValueError
+    UsageError
         It is no pyramid, or the options do not fit it.
     """
     from moraine_view.quicklook import quicklook
@@ -60,4 +60,8 @@ def moraine_quicklook(pyramid: Path, png: Path, options: dict[str, Any]) -> Path
     for name in ("index", "extent"):
         if name in chosen:
             chosen[name] = tuple(chosen[name])
-    return quicklook(pyramid, png, **chosen)
+    try:
+        return quicklook(pyramid, png, **chosen)
+    except ValueError as error:
+        msg = f"quicklook: {error}"
+        raise UsageError(msg) from error

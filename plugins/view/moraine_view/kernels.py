@@ -5,26 +5,29 @@ All of them are serial, know no files, and give the same bits however the data a
 * *Levels* halve the raster again and again. A band of lines that starts at a multiple of ``2**k`` can be taken ``k``
   levels down on its own: every 2 x 2 block lies inside the band. Means travel as sums and counts
   (:class:`BlockSums`), never as rounded means, so a band that is resumed later loses nothing.
-* *Statistics* are measured line by line (:func:`line_statistics`), and the lines of an image are joined at once
+* *Statistics* are measured line by line (:func:`measure_lines`), and the lines of an image are joined at once
   (:func:`join_lines`) into a small record of plain numbers; those of the images are merged in order
-  (:func:`merge_statistics`). Percentiles come from a regular sample (:func:`regular_sample`) whose members are fixed
-  by the data alone.
-* *Points* fall on a grid (:func:`point_grid`); an index raster says which point each cell shows.
+  (:func:`merge_statistics`). Percentiles come from a regular sample whose members are fixed by the data alone.
+* *Points* fall on a grid (`grid.point_grid`); an index raster says which point each cell shows.
 """
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict
+from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
 
 import numpy as np
 
+from moraine_view import _cpu
 from moraine_view.levels import PIECE_DEPTH, mean_dtype, piece_lines
+from moraine_view.statistics import N_MEASURES, sample_dtype
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from numpy.typing import DTypeLike, NDArray
+
+    from moraine_view.grid import PointGrid
 
     Record = dict[str, float | list[str] | None]
 
@@ -41,23 +44,24 @@ class BlockSums(NamedTuple):
     """Number of finite level-0 pixels, ``(lines, width)`` int64."""
 
 
-def block_sums(band: NDArray[Any]) -> BlockSums:
-    """Begin the mean of level 0: every pixel is its own block.
+def pixel_sums(band: NDArray[Any]) -> BlockSums:
+    """Sum the pixels of every 2 x 2 block, in a fixed order.
 
     Parameters
     ----------
     band
-        ``(lines, width)`` real, bool or complex. Not finite means missing; a complex value is finite only if both
-        its parts are.
+        ``(lines, width)`` of level 0, real, bool or complex. Not finite means missing; a complex value is finite only
+        if both its parts are.
 
     Returns
     -------
     BlockSums
-        Of the same shape.
+        Of level 1, ``(ceil(lines / 2), ceil(width / 2))``.
     """
-    finite = np.isfinite(band)
-    wide = np.complex128 if np.iscomplexobj(band) else np.float64
-    return BlockSums(np.where(finite, band, 0).astype(wide), finite.astype(np.int64))
+    shape = _halves(band.shape)
+    sums = BlockSums(np.empty(shape, "complex128" if band.dtype.kind == "c" else "float64"), np.empty(shape, "int64"))
+    _cpu.first_sums(_compilable(band), *sums)
+    return sums
 
 
 def halve_sums(sums: BlockSums) -> BlockSums:
@@ -75,13 +79,21 @@ def halve_sums(sums: BlockSums) -> BlockSums:
     BlockSums
         Of the next level, ``(ceil(lines / 2), ceil(width / 2))``.
     """
-    return BlockSums(_add_quads(sums.total), _add_quads(sums.n))
+    halved = BlockSums(*(np.empty(_halves(cells.shape), cells.dtype) for cells in sums))
+    for cells, out in zip(sums, halved, strict=True):
+        _cpu.next_sums(cells, out)
+    return halved
 
 
-def _add_quads(cells: NDArray[Any]) -> NDArray[Any]:
-    even = np.pad(cells, [(0, n % 2) for n in cells.shape])
-    result: NDArray[Any] = (even[::2, ::2] + even[::2, 1::2]) + (even[1::2, ::2] + even[1::2, 1::2])
-    return result
+def _halves(shape: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(-(-n // 2) for n in shape)
+
+
+def _compilable(values: NDArray[Any]) -> NDArray[Any]:
+    """Return values in a dtype that compiled loops take."""
+    if values.dtype.kind == "b":
+        return values.view("uint8")
+    return values.astype("float32") if values.dtype == np.float16 else values
 
 
 def block_means(sums: BlockSums, dtype: DTypeLike) -> NDArray[Any]:
@@ -100,13 +112,36 @@ def block_means(sums: BlockSums, dtype: DTypeLike) -> NDArray[Any]:
         ``(lines, width)`` of :func:`~moraine_view.levels.mean_dtype`, unit of the data, nan (both parts) where no
         pixel was finite.
     """
-    missing = complex(np.nan, np.nan) if np.iscomplexobj(sums.total) else np.nan
-    mean = np.where(sums.n > 0, sums.total / np.maximum(sums.n, 1), missing)
-    return mean.astype(mean_dtype(np.dtype(dtype).name))
+    out = np.empty(sums.n.shape, mean_dtype(np.dtype(dtype).name))
+    compiled = np.empty(out.shape, "float32") if out.dtype == np.float16 else out
+    (_cpu.complex_means if out.dtype.kind == "c" else _cpu.real_means)(*sums, compiled)
+    return compiled.astype(out.dtype, copy=False)
 
 
-def coarser_levels(band: NDArray[Any], method: Literal["decimate", "mean"], n: int) -> list[NDArray[Any]]:
-    """Take a band of one image the next ``n`` levels down.
+def strided_levels(band: NDArray[Any], n: int) -> list[NDArray[Any]]:
+    """Take a band of one image the next ``n`` levels down by its first pixels.
+
+    Parameters
+    ----------
+    band
+        ``(lines, width)`` of any level, any dtype and unit.
+    n
+        How many levels.
+
+    Returns
+    -------
+    list of ndarray
+        The next ``n`` levels, dtype of the band.
+    """
+    levels = []
+    for _ in range(n):
+        band = np.ascontiguousarray(band[::2, ::2])
+        levels.append(band)
+    return levels
+
+
+def mean_levels(band: NDArray[Any], n: int) -> tuple[list[NDArray[Any]], BlockSums]:
+    """Take a band of one image the next ``n`` levels down by means; its wide sums are never in memory as a whole.
 
     Bands rendered one by one and stacked equal the whole image rendered at once, bit for bit, when each begins at a
     multiple of ``2**n`` lines.
@@ -114,34 +149,9 @@ def coarser_levels(band: NDArray[Any], method: Literal["decimate", "mean"], n: i
     Parameters
     ----------
     band
-        ``(lines, width)`` of level 0, any dtype and unit; nan is missing.
-    method
-        ``"decimate"`` or ``"mean"``.
-    n
-        How many levels.
-
-    Returns
-    -------
-    list of ndarray
-        Levels 1 to ``n``; dtype of the band (decimate) or :func:`~moraine_view.levels.mean_dtype` (mean).
-    """
-    if method == "decimate":
-        return [band[:: 1 << level, :: 1 << level] for level in range(1, n + 1)]
-    if method != "mean":
-        msg = f"unknown method {method!r}; expected 'decimate' or 'mean'"
-        raise ValueError(msg)
-    return mean_levels(band, n)[0]
-
-
-def mean_levels(band: NDArray[Any], n: int) -> tuple[list[NDArray[Any]], BlockSums]:
-    """Take a band of one image the next ``n`` levels down by means; its wide sums are never in memory as a whole.
-
-    Parameters
-    ----------
-    band
         ``(lines, width)`` of level 0, real, bool or complex; not finite is missing.
     n
-        How many levels, at least 0.
+        How many levels, at least 1.
 
     Returns
     -------
@@ -151,12 +161,13 @@ def mean_levels(band: NDArray[Any], n: int) -> tuple[list[NDArray[Any]], BlockSu
         Of level ``n``, to go on from with :func:`resume_means`.
     """
     depth, step = min(n, PIECE_DEPTH), piece_lines(band.shape[1])
-    pieces = [
-        resume_means(block_sums(band[start : start + step]), band.dtype, depth)
-        for start in range(0, band.shape[0], step)
-    ]
+    pieces = []
+    for start in range(0, band.shape[0], step):
+        sums = pixel_sums(band[start : start + step])
+        coarser, last = resume_means(sums, band.dtype, depth - 1)
+        pieces.append(([block_means(sums, band.dtype), *coarser], last))
     levels = [np.concatenate(parts) for parts in zip(*(levels for levels, _ in pieces), strict=True)]
-    sums = BlockSums(*(np.concatenate(parts) for parts in zip(*(sums for _, sums in pieces), strict=True)))
+    sums = BlockSums(*(np.concatenate(parts) for parts in zip(*(last for _, last in pieces), strict=True)))
     coarser, sums = resume_means(sums, band.dtype, n - depth)
     return levels + coarser, sums
 
@@ -190,11 +201,11 @@ def resume_means(sums: BlockSums, dtype: DTypeLike, n: int) -> tuple[list[NDArra
 # ---------------------------------------------------------------------------------------------------------------------
 # Statistics
 
-SAMPLE_SIZE = 1 << 23
-"""The regular sample for the percentiles holds at most this many values."""
-
 COLUMNS = ("nan_fraction", "min", "max", "mean", "std", "p01", "p50", "p99")
 """Names of the statistics, in the order of the columns of ``stats.zarr``."""
+
+RUN = 1 << 12
+"""Values that are looked at together where lines do not matter."""
 
 
 class PartialStatistics(TypedDict):
@@ -208,8 +219,6 @@ class PartialStatistics(TypedDict):
     """Number of missing values: nan, or nan in either part."""
     inf: int
     """Number of infinite values (and not nan in the other part)."""
-    true: int
-    """Number of values that are True (bool data only)."""
     min: float | None
     """Least finite value, None if there is none; so for the largest."""
     max: float | None
@@ -223,7 +232,7 @@ def _kind(dtype: np.dtype[Any]) -> str:
     return {"b": "bool", "c": "complex"}.get(dtype.kind, "real")
 
 
-def measured(values: NDArray[Any]) -> NDArray[np.float64]:
+def measured(values: NDArray[Any]) -> NDArray[Any]:
     """Give what the statistics are of: the finite values in C order, amplitudes of complex ones.
 
     Parameters
@@ -234,64 +243,47 @@ def measured(values: NDArray[Any]) -> NDArray[np.float64]:
     Returns
     -------
     ndarray
-        ``(n_finite,)`` float64, unit of the data.
+        ``(n_finite,)`` a copy of :func:`~moraine_view.statistics.sample_dtype`, unit of the data.
     """
-    finite: NDArray[Any] = values[np.isfinite(values)]
-    if finite.dtype.kind == "c":
-        # in double precision: an amplitude near the float32 limit must not overflow, nor depend on the dtype
-        finite = np.abs(finite.astype(np.complex128))
-    return finite.astype(np.float64, copy=False)
+    _, (known,) = measure_lines(values, RUN, [1], [0])
+    return known
 
 
-def partial_statistics(values: NDArray[Any]) -> PartialStatistics:
-    """Measure one block.
+def measure_lines(
+    values: NDArray[Any], length: int, steps: Sequence[int] = (), before: Sequence[int] = ()
+) -> tuple[NDArray[np.float64], list[NDArray[Any]]]:
+    """Measure each line for itself, so that the result does not depend on which lines come together, and sample it.
+
+    Sample s is every ``steps[s]``-th finite value of each line. The numbers of a line's values begin where they would
+    if no value before it were missing: what is taken depends on the line and its place alone, and where nothing is
+    missing it is every ``steps[s]``-th value of the data.
 
     Parameters
     ----------
     values
-        Any shape, real, bool or complex; nan is missing, infinities are counted and otherwise left out.
+        Any shape, in C order one line after another, real, bool or complex; not finite is missing, of complex values
+        the amplitude is measured.
+    length
+        Values of a line; the last one may be shorter.
+    steps
+        Of the samples.
+    before
+        For each sample, how many values the data have before these.
 
     Returns
     -------
-    PartialStatistics
-        Of this block, for :func:`merge_statistics`.
+    table : ndarray
+        ``(n_lines, 6)`` float64: number of finite and of missing (nan) values; least and largest finite value (inf and
+        -inf if there is none), their mean (0 if there is none) and the sum of their squared distances from it.
+    samples : list of ndarray
+        ``(n_s,)`` each, of :func:`~moraine_view.statistics.sample_dtype`, unit of the data.
     """
-    return join_lines(line_statistics(values.reshape(1, -1)), values.size, values.dtype)
-
-
-def line_statistics(lines: NDArray[Any]) -> NDArray[np.float64]:
-    """Measure each line for itself, so that the result does not depend on which lines come together.
-
-    Parameters
-    ----------
-    lines
-        ``(n, length)``, real, bool or complex, in C order; not finite is missing, of complex values the amplitude is
-        measured.
-
-    Returns
-    -------
-    ndarray
-        ``(n, 7)`` float64: number of finite, of missing (nan) and of True values; least and largest finite value
-        (inf and -inf if there is none), their mean (0 if there is none) and the sum of their squared distances from it.
-    """
-    finite = np.isfinite(lines)
-    values = np.where(finite, lines, 0)
-    wide = np.abs(values.astype(np.complex128)) if values.dtype.kind == "c" else values.astype(np.float64)
-    n = finite.sum(axis=1)
-    with np.errstate(over="ignore"):  # float64 beyond 1e154 has no squares; its spread is then infinite
-        mean = wide.sum(axis=1) / np.maximum(n, 1)
-        m2 = np.square(np.where(finite, wide - mean[:, None], 0)).sum(axis=1)
-    return np.column_stack(
-        [
-            n,
-            np.isnan(lines).sum(axis=1),
-            np.count_nonzero(lines, axis=1) if lines.dtype.kind == "b" else np.zeros_like(n),
-            np.where(finite, wide, np.inf).min(axis=1, initial=np.inf),
-            np.where(finite, wide, -np.inf).max(axis=1, initial=-np.inf),
-            mean,
-            m2,
-        ]
-    )
+    flat = _compilable(values).reshape(-1)
+    table = np.empty((-(-flat.size // length), N_MEASURES))
+    room = max((-(-flat.size // step) for step in steps), default=0)
+    picked = np.empty((len(steps), room), sample_dtype(values.dtype.name))
+    n_picked = _cpu.measure_lines(flat, length, np.array(steps, np.int64), np.array(before, np.int64), table, picked)
+    return table, [row[:n] for row, n in zip(picked, n_picked, strict=True)]
 
 
 def join_lines(lines: NDArray[np.float64], count: int, dtype: DTypeLike) -> PartialStatistics:
@@ -300,7 +292,7 @@ def join_lines(lines: NDArray[np.float64], count: int, dtype: DTypeLike) -> Part
     Parameters
     ----------
     lines
-        ``(n, 7)`` from :func:`line_statistics`, in order.
+        ``(n, 6)`` from :func:`measure_lines`, in order.
     count
         Number of values in them together, missing ones included.
     dtype
@@ -311,9 +303,9 @@ def join_lines(lines: NDArray[np.float64], count: int, dtype: DTypeLike) -> Part
     PartialStatistics
         Of the image.
     """
-    n, nan, true, low, high, means, m2 = lines.T
+    n, nan, low, high, means, m2 = lines.T
     total = float(n.sum())
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore"):  # float64 beyond 1e154 has no squares; its spread is then infinite
         mean = float((n * means).sum() / max(total, 1))
         spread = float(m2.sum() + (n * np.square(means - mean)).sum())
     return PartialStatistics(
@@ -321,7 +313,6 @@ def join_lines(lines: NDArray[np.float64], count: int, dtype: DTypeLike) -> Part
         count=count,
         nan=int(nan.sum()),
         inf=count - int(nan.sum() + total),
-        true=int(true.sum()),
         min=float(low.min()) if total else None,
         max=float(high.max()) if total else None,
         mean=mean,
@@ -373,44 +364,11 @@ def _merge(a: PartialStatistics, b: PartialStatistics) -> PartialStatistics:
         count=a["count"] + b["count"],
         nan=a["nan"] + b["nan"],
         inf=a["inf"] + b["inf"],
-        true=a["true"] + b["true"],
         min=min(lows, default=None),
         max=max(highs, default=None),
         mean=a["mean"] + step * share,
         m2=a["m2"] + b["m2"] + step * step * na * share,
     )
-
-
-def sample_step(size: int) -> int:
-    """Say which finite values the sample takes: every ``ceil(size / 2**23)``-th of data with ``size`` values."""
-    return max(1, -(-size // SAMPLE_SIZE))
-
-
-def regular_sample(values: NDArray[Any], step: int, before: int) -> NDArray[np.float64]:
-    """Pick this block's share of the regular sample.
-
-    The finite values of the whole data are numbered from 0 in C order, one channel after another; the sample is the
-    numbers that are multiples of ``step``. A block that is a run of that order (a band of whole lines of one channel,
-    a range of points) needs only to know how many finite values come ``before`` it: the sum of :func:`n_finite` over
-    the earlier blocks. So the sample depends neither on the blocks nor on the workers, but it is taken in a second
-    reading of the data, when the earlier blocks have been counted.
-
-    Parameters
-    ----------
-    values
-        A block, real, bool or complex, in C order of the data; nan and infinities are skipped.
-    step
-        From :func:`sample_step`.
-    before
-        Number of finite values in all blocks before this one.
-
-    Returns
-    -------
-    ndarray
-        ``(n,)`` float64, amplitudes of complex values, unit of the data.
-    """
-    finite = values[np.isfinite(values)]
-    return measured(finite[-before % step :: step])
 
 
 def six_digits(value: float) -> float | None:
@@ -420,7 +378,7 @@ def six_digits(value: float) -> float | None:
 
 def finished_statistics(
     total: PartialStatistics,
-    sample: NDArray[np.float64],
+    percentiles: Sequence[float],
     channels: Sequence[PartialStatistics] = (),
 ) -> Record:
     """Make the record that ``moraine info`` shows and the pyramid's marker keeps.
@@ -429,8 +387,8 @@ def finished_statistics(
     ----------
     total
         Of all data.
-    sample
-        ``(n,)`` float64: the regular sample of the data, for the percentiles (interpolated linearly).
+    percentiles
+        Of all data, from :func:`percentiles_of`.
     channels
         One merged record per image (channel), in order, for the warnings.
 
@@ -442,25 +400,25 @@ def finished_statistics(
     """
     warnings = _warnings(total, channels)
     if total["kind"] == "bool":
-        return {"true_fraction": six_digits(total["true"] / max(total["count"], 1)), "warnings": warnings}
+        return {"true_fraction": six_digits(total["mean"]), "warnings": warnings}
     prefix = "amplitude_" if total["kind"] == "complex" else ""
     record: Record = {
         # the fraction of missing values is not a property of the amplitude
         name if name == "nan_fraction" else prefix + name: six_digits(value)
-        for name, value in zip(COLUMNS, statistics_row(total, sample), strict=True)
+        for name, value in zip(COLUMNS, statistics_row(total, percentiles), strict=True)
     }
     return {**record, "warnings": warnings}
 
 
-def statistics_row(total: PartialStatistics, sample: NDArray[np.float64]) -> list[float]:
+def statistics_row(total: PartialStatistics, percentiles: Sequence[float]) -> list[float]:
     """Make one row of ``stats.zarr``.
 
     Parameters
     ----------
     total
         Of one channel.
-    sample
-        ``(n,)`` float64: the regular sample of that channel.
+    percentiles
+        Of that channel, from :func:`percentiles_of`.
 
     Returns
     -------
@@ -472,7 +430,6 @@ def statistics_row(total: PartialStatistics, sample: NDArray[np.float64]) -> lis
     nan_fraction = total["nan"] / total["count"] if total["count"] else math.nan
     if n == 0 or total["min"] is None or total["max"] is None:
         return [nan_fraction, *[math.nan] * 7]
-    percentiles = np.quantile(sample, [0.01, 0.5, 0.99]).tolist() if sample.size else [math.nan] * 3
     return [nan_fraction, total["min"], total["max"], total["mean"], math.sqrt(total["m2"] / n), *percentiles]
 
 
@@ -498,82 +455,57 @@ def _dull(part: PartialStatistics) -> str | None:
     return f"all {'amplitudes' if part['kind'] == 'complex' else 'values'} are {part['min']:.6g}"
 
 
+def percentiles_of(known: NDArray[Any]) -> list[float]:
+    """Find the 1st, 50th and 99th percentile, interpolated linearly between neighbors.
+
+    Parameters
+    ----------
+    known
+        ``(n,)`` real, without nan; its order is lost.
+
+    Returns
+    -------
+    list of float
+        Three values, nan if there are none.
+    """
+    found = []
+    for share in (0.01, 0.5, 0.99):
+        if known.size == 0:
+            found.append(math.nan)
+            continue
+        place = share * (known.size - 1)
+        below = int(place)
+        known.partition(below)
+        low = float(known[below])
+        # an infinite difference of two finite values is no reason for nan
+        found.append(low + (place - below) * (float(known[below + 1 :].min()) - low) if below < place else low)
+    return found
+
+
 # ---------------------------------------------------------------------------------------------------------------------
 # Points
 
 
-class PointGrid(NamedTuple):
-    """A grid under a point cloud; cell ``(i, j)`` is centered at ``(x0 + j * res, y0 + i * res)``."""
-
-    x0: float
-    y0: float
-    res: float
-    """Cell size, unit of the coordinates."""
-    nrows: int
-    """Cells along y; rows grow with y."""
-    ncols: int
-    """Cells along x."""
-
-    @property
-    def bounds(self) -> tuple[float, float, float, float]:
-        """Centers of the corner cells ``(x0, y0, xm, ym)``, unit of the coordinates."""
-        return self.x0, self.y0, self.x0 + (self.ncols - 1) * self.res, self.y0 + (self.nrows - 1) * self.res
-
-
-def point_grid(x: NDArray[Any], y: NDArray[Any], res: float) -> PointGrid:
-    """Lay a grid under points, cut to the largest cell used.
+def place_points(
+    index: NDArray[np.int64], x: NDArray[Any], y: NDArray[Any], first: int, grid: PointGrid, start: int
+) -> None:
+    """Let the cells of a band show points: of those in a cell, the one placed last.
 
     Parameters
     ----------
+    index
+        ``(rows, ncols)`` int64 numbers of the points shown so far, -1 in an empty cell; changed in place.
     x, y
-        ``(n_points,)`` real coordinates, at least one point; nan is an error.
-    res
-        Cell size, unit of the coordinates, positive.
-
-    Returns
-    -------
-    PointGrid
-        With its first cell centered at the least ``x`` and ``y``.
-    """
-    if not res > 0 or not math.isfinite(res):
-        msg = f"the cell size must be a positive number, found {res}"
-        raise ValueError(msg)
-    if x.size == 0:
-        msg = "a cloud without points has no grid"
-        raise ValueError(msg)
-    if bad := int(np.count_nonzero(~(np.isfinite(x) & np.isfinite(y)))):
-        msg = f"{bad} of {x.size} points have coordinates that are not finite; leave these points out first"
-        raise ValueError(msg)
-    x0, y0 = float(x.min()), float(y.min())
-    nrows, ncols = (int(np.rint((float(c.max()) - c0) / res)) + 1 for c, c0 in ((y, y0), (x, x0)))
-    return PointGrid(x0, y0, float(res), nrows, ncols)
-
-
-def point_index(x: NDArray[Any], y: NDArray[Any], grid: PointGrid, rows: slice | None = None) -> NDArray[np.int64]:
-    """Say which point every cell of level 0 shows: of those in the cell, the last in the arrays.
-
-    Parameters
-    ----------
-    x, y
-        ``(n_points,)`` finite coordinates inside the grid; a point falls in the cell with the nearest center.
+        ``(n,)`` finite coordinates of points inside the grid; a point falls in the cell with the nearest center.
+    first
+        Number of the first of them.
     grid
-        From :func:`point_grid` of the same points.
-    rows
-        A band of the grid; all rows by default.
-
-    Returns
-    -------
-    ndarray
-        ``(rows, ncols)`` int64 point numbers, -1 in an empty cell.
+        Under the whole cloud.
+    start
+        First row of the band.
     """
-    start, stop = (0, grid.nrows) if rows is None else (rows.start, rows.stop)
-    row = np.rint((y.astype(np.float64) - grid.y0) / grid.res).astype(np.int64)
-    point = np.flatnonzero((row >= start) & (row < stop))
-    col = np.rint((x[point].astype(np.float64) - grid.x0) / grid.res).astype(np.int64)
-    index = np.full((stop - start) * grid.ncols, -1, dtype=np.int64)
-    # "last" is "largest number": plain assignment leaves it open which of several values for one cell stays
-    np.maximum.at(index, (row[point] - start) * grid.ncols + col, point)
-    return index.reshape(stop - start, grid.ncols)
+    px, py = (np.ascontiguousarray(values, np.float64) for values in (x, y))
+    _cpu.place_points(index, px, py, first, grid.x0, grid.y0, grid.res, start)
 
 
 def coarser_index(index: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -597,28 +529,66 @@ def coarser_index(index: NDArray[np.int64]) -> NDArray[np.int64]:
     return shown
 
 
-def values_by_index(values: NDArray[Any], index: NDArray[np.int64]) -> NDArray[Any]:
-    """Draw the points that an index level shows.
-
-    The levels of a ``mean`` pyramid are :func:`coarser_levels` of this raster at level 0: an empty cell is nan there,
-    so only the cells that show a point have weight.
+def runs_shown(index: Sequence[NDArray[np.int64]], n_points: int, run: int) -> NDArray[np.int64]:
+    """Find which runs of points are seen at all, so that the others need not be read.
 
     Parameters
     ----------
-    values
-        ``(n_points, ...)``, any dtype and unit.
     index
-        ``(rows, cols)`` int64 point numbers, -1 in an empty cell.
+        ``(rows, cols)`` int64 point numbers each, -1 in an empty cell.
+    n_points
+        Number of points of the cloud.
+    run
+        Points of a run.
 
     Returns
     -------
     ndarray
-        ``(rows, cols, ...)`` of :func:`~moraine_view.levels.mean_dtype` (so integers and bools can be missing), nan
-        in an empty cell.
+        ``(n,)`` int64 numbers of runs, ascending.
     """
-    dtype = np.dtype(mean_dtype(values.dtype.name))
-    missing = complex(np.nan, np.nan) if dtype.kind == "c" else np.nan
-    raster = np.full(index.shape + values.shape[1:], missing, dtype=dtype)
-    shown = index >= 0
-    raster[shown] = values[index[shown]]
-    return raster
+    is_shown = np.zeros(-(-n_points // run), bool)
+    for level in index:
+        _cpu.mark_runs(level, run, is_shown)
+    return np.flatnonzero(is_shown)
+
+
+def empty_raster(shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
+    """Make a raster in which nothing is drawn yet.
+
+    Parameters
+    ----------
+    shape
+        Rows and columns.
+    dtype
+        Of the points.
+
+    Returns
+    -------
+    ndarray
+        ``shape`` of :func:`~moraine_view.levels.mean_dtype` (so integers and bools can be missing), nan.
+    """
+    made = np.dtype(mean_dtype(np.dtype(dtype).name))
+    return np.full(shape, complex(np.nan, np.nan) if made.kind == "c" else np.nan, dtype=made)
+
+
+def draw_run(raster: NDArray[Any], index: NDArray[np.int64], values: NDArray[Any], first: int) -> None:
+    """Draw a run of points that an index level shows.
+
+    The levels of a ``mean`` pyramid are :func:`mean_levels` of this raster at level 0: an empty cell is nan there, so
+    only the cells that show a point have weight.
+
+    Parameters
+    ----------
+    raster
+        ``(rows, cols)`` from :func:`empty_raster`, changed in place.
+    index
+        ``(rows, cols)`` int64 point numbers, -1 in an empty cell.
+    values
+        ``(n,)`` of the points, any dtype and unit.
+    first
+        Number of the first of them.
+    """
+    if raster.dtype == np.float16:  # which compiled loops do not take: its bits will do
+        _cpu.draw_run(index, values.view("uint16"), first, raster.view("uint16"))
+    else:
+        _cpu.draw_run(index, _compilable(values), first, raster)

@@ -7,7 +7,7 @@ from math import prod
 from typing import TYPE_CHECKING, Any, Literal
 
 from moraine_core import ALL, Chunk, ChunkTask, Layout, Plan
-from moraine_core.plan import SCRATCH, itemsize
+from moraine_core.plan import SCRATCH
 from moraine_view.levels import PIECE_DEPTH, channels, piece_lines
 
 if TYPE_CHECKING:
@@ -18,16 +18,20 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("moraine")
 
+SHARD_CELLS = 1 << 22
+"""Cells of a shard, about: few files, and little memory to encode one."""
+
 
 def level_layouts(
     name: str,
     shapes: Sequence[tuple[int, int]],
+    cuts: Sequence[Stage],
     stack: Sequence[int],
     dtypes: Sequence[str],
     tile: tuple[int, int],
     attributes: Mapping[str, Any] | None = None,
 ) -> list[Layout]:
-    """Lay out the levels of a pyramid: tiles in space, one image of a stack per chunk.
+    """Lay out the levels of a pyramid: tiles in space, one image of a stack per chunk, many tiles in a shard.
 
     Parameters
     ----------
@@ -35,6 +39,8 @@ def level_layouts(
         Path of a level, with ``{}`` for its number.
     shapes
         Of the levels.
+    cuts
+        The stages that write them: a shard is what a band becomes, or a part of its width.
     stack
         Lengths of the axes behind the spatial ones.
     dtypes
@@ -46,17 +52,37 @@ def level_layouts(
     """
     ones = (1,) * len(stack)
     unit = {key: value for key, value in (attributes or {}).items() if key == "unit"}
-    return [
-        Layout(name.format(level), (*shape, *stack), dtype, (*tile, *ones), attributes={} if level else unit)
-        for level, (shape, dtype) in enumerate(zip(shapes, dtypes, strict=True))
-    ]
+    layouts = []
+    for stage in cuts:
+        for level in stage.levels:
+            chunk = tuple(n if size == -1 else size for n, size in zip(shapes[level], tile, strict=True))
+            part = stage.part(stage.bands[0], level)
+            shard = _shard(part.stop - part.start, shapes[level][1], chunk)
+            layouts.append(
+                Layout(
+                    name.format(level),
+                    (*shapes[level], *stack),
+                    dtypes[level],
+                    (*chunk, *ones),
+                    attributes={} if level else unit,
+                    shards=None if shard == chunk else (*shard, *ones),
+                )
+            )
+    return layouts
+
+
+def _shard(lines: int, width: int, tile: Sequence[int]) -> tuple[int, int]:
+    """Return the size of a shard in whole tiles: as high as a band, and about `SHARD_CELLS` cells."""
+    down, across = -(-lines // tile[0]), -(-width // tile[1])
+    most = max(SHARD_CELLS // (down * tile[0] * tile[1]), 1)
+    return down * tile[0], min(across, most) * tile[1]
 
 
 def sums_layouts(level: Layout, number: int) -> list[Layout]:
     """Lay out the temporary sums under the cells of a level, and the numbers of pixels in them."""
     wide = "complex128" if level.dtype.startswith("complex") else "float64"
     return [
-        Layout(f"{SCRATCH}{name}-{number}", level.shape, dtype, level.chunks)
+        Layout(f"{SCRATCH}{name}-{number}", level.shape, dtype, level.unit)
         for name, dtype in (("total", wide), ("number", "int64"))
     ]
 
@@ -147,19 +173,12 @@ def _desc(stage: Stage) -> str:
     return f"level {first}" if first == last else f"levels {first} to {last}"
 
 
-def piece_bytes(width: int) -> int:
-    """Return the memory of measuring lines, or taking means, piece by piece."""
-    return 60 * piece_lines(width) * width
-
-
-def mean_bytes(cells: int, depth: int) -> int:
-    """Return the memory of the sums that are left of a band when its pieces have been taken down."""
-    return 64 * (cells >> 2 * min(depth, PIECE_DEPTH))
-
-
-def drawn_bytes(cells: int, dtype: str) -> int:
-    """Return the memory of looking up the points that so many cells show."""
-    return cells * (16 + itemsize(dtype))
+def mean_bytes(lines: int, width: int, depth: int) -> int:
+    """Return the memory of taking a band down by means, besides its levels: the sums of a piece, and those left."""
+    piece = min(lines, piece_lines(width)) * width
+    left = lines * width >> 2 * min(depth, PIECE_DEPTH)
+    # a sum and a number take 24 bytes at most; a quarter of the cells each, and a third more for what comes after
+    return 12 * piece + 64 * left
 
 
 def finished(

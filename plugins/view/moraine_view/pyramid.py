@@ -57,6 +57,13 @@ class Pyramid:
         selection: tuple[slice | int, ...] = (*part, *channel)
         return np.asarray(self.array(name)[selection])
 
+    def image_percentiles(self, channel: tuple[int, ...]) -> tuple[float, float] | None:
+        """Give the 1st and 99th percentile of an image of a stack; None where they are not known."""
+        if not (self.stack and (self.path / "stats.zarr").is_dir()):
+            return None
+        p01, _, p99 = self.read("stats", (), channel)[-3:].tolist()
+        return None if np.isnan(p01) else (p01, p99)
+
     @property
     def extent(self) -> tuple[float, float, float, float]:
         """Edges ``(x_min, y_min, x_max, y_max)``, half a cell beyond the outermost centers."""

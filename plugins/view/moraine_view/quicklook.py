@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 Extend = Literal["neither", "min", "max", "both"]
 
 DPI = 100
-LEFT, RIGHT, BOTTOM, LINE, PAD = 85, 110, 60, 19, 14
+LEFT, RIGHT, BOTTOM, LINE, PAD = 85, 125, 60, 19, 14
 """Margins around the picture, the height of a line of the title and the space beside it, in pixels."""
 LEAST_WIDTH, LEAST_HEIGHT = 320, 140
 """Room for the title and the color bar where the picture itself is smaller, in pixels."""
@@ -40,6 +40,8 @@ class Coloring(NamedTuple):
     ticks: tuple[float, ...] = ()
     """Where the color bar is marked; empty: wherever it looks good."""
     names: tuple[str, ...] = ()
+    factor: float = 1.0
+    """What the color bar says of a value is the value times this."""
 
 
 def quicklook(
@@ -51,7 +53,7 @@ def quicklook(
     width: int = 1000,
     extent: tuple[float, float, float, float] | None = None,
     dates: list[str] | None = None,
-    pairs: Sequence[tuple[int, int]] | None = None,
+    image_pairs: Sequence[tuple[int, int]] | None = None,
 ) -> Path:
     """Draw a pyramid.
 
@@ -73,7 +75,7 @@ def quicklook(
         azimuth_max)`` in pixels on the radar grid. None: everything.
     dates
         One per image, ``YYYYMMDD``; left out where their number is not that of the images.
-    pairs
+    image_pairs
         Image pairs of a compressed coherence that does not hold all of them.
 
     Returns
@@ -87,7 +89,7 @@ def quicklook(
         If the directory is not a pyramid, or ``show``, ``index`` or ``extent`` do not fit it.
     """
     source = open_pyramid(pyramid)
-    shown = plan_show(show, source.dtype, source.stack, index, pairs)
+    shown = plan_show(show, source.dtype, source.stack, index, image_pairs)
     view = frame(_extent(source, extent), width, is_y_down=source.crs == "grid")
     as_points = source.kind == "point cloud" and view.pixel < source.cell * (1 - 1e-9)
     if as_points:
@@ -97,7 +99,7 @@ def quicklook(
         values, drawn = sample_level(source, shown, view, level), f"level {level}"
     coloring = choose_coloring(shown, source, values)
     title = _title(source, shown, view, drawn, dates)
-    figure = _compose(values, coloring, view, title, is_map=source.crs == "web_mercator")
+    figure = compose(values, coloring, view, title, is_map=source.crs == "web_mercator")
     png.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(png, dpi=DPI, format="png", metadata={"Software": "moraine"})
     return png
@@ -107,6 +109,12 @@ def mercator(lon: float, lat: float) -> tuple[float, float]:
     """Give web mercator easting and northing in meters of a longitude and latitude in degrees."""
     radius = HALF_WORLD / math.pi
     return radius * math.radians(lon), radius * math.log(math.tan(math.pi / 4 + math.radians(lat) / 2))
+
+
+def degrees(e: float, n: float) -> tuple[float, float]:
+    """Give longitude and latitude in degrees of web mercator easting and northing in meters."""
+    radius = HALF_WORLD / math.pi
+    return math.degrees(e / radius), math.degrees(2 * math.atan(math.exp(n / radius)) - math.pi / 2)
 
 
 def choose_coloring(shown: Shown, source: Pyramid, values: NDArray[Any]) -> Coloring:
@@ -133,20 +141,45 @@ def choose_coloring(shown: Shown, source: Pyramid, values: NDArray[Any]) -> Colo
         if source.dtype.kind == "b":
             return Coloring("sequential", 0.0, 1.0, source.path.name, (0.0, 1.0), ("0 (False)", "1 (True)"))
         return Coloring("sequential", 0.0, 1.0, f"{shown.label} (unitless)")
-    name = source.path.name if shown.scale == "values" else f"difference of {source.path.name}"
-    label = f"{name} ({source.unit})" if source.unit else name
     if shown.scale == "values":
-        p01, p99 = source.stats.get("p01"), source.stats.get("p99")
-        if p01 is not None and p99 is not None:
-            return Coloring("sequential", *_range(p01, p99), label)
+        low, high, is_own = _range_of_values(shown, source, values)
+        name = f"{source.path.name}, range of this image" if is_own else source.path.name
+    else:
+        low, high = _range(_percentiles(values))
+        name = f"difference of {source.path.name}"
+    # deformation is a matter of millimeters
+    small = source.unit == "m" and max(abs(low), abs(high)) < 0.1
+    unit = "mm" if small else source.unit
+    return Coloring("sequential", low, high, f"{name} ({unit})" if unit else name, factor=1000.0 if small else 1.0)
+
+
+def _range_of_values(shown: Shown, source: Pyramid, values: NDArray[Any]) -> tuple[float, float, bool]:
+    """Return the range of colors, and whether it is that of the image alone.
+
+    The percentiles are those of all data, so that the images of a stack compare; but those of the image where its
+    values would have less than a quarter of the colors, as the unwrapped phase of a pair may.
+    """
+    known = source.stats.get("p01"), source.stats.get("p99")
+    low, high = _range(_percentiles(values) if None in known else known)
+    own = source.image_percentiles(shown.channels[0])
+    if own is not None and own[0] < own[1] and min(own[1], high) - max(own[0], low) < (high - low) / 4:
+        return *own, True
+    return low, high, False
+
+
+def _percentiles(values: NDArray[Any]) -> tuple[float | None, float | None]:
     finite = values[np.isfinite(values)]
     if finite.size == 0:
-        return Coloring("sequential", 0.0, 1.0, label)
-    return Coloring("sequential", *_range(*np.quantile(finite, [0.01, 0.99]).tolist()), label)
+        return None, None
+    p01, p99 = np.quantile(finite, [0.01, 0.99]).tolist()
+    return p01, p99
 
 
-def _range(p01: float, p99: float) -> tuple[float, float]:
-    """Take the percentiles, and half a unit around them where they coincide."""
+def _range(percentiles: tuple[float | None, float | None]) -> tuple[float, float]:
+    """Take the percentiles, and half a unit around them where they coincide; 0 to 1 where there are none."""
+    p01, p99 = percentiles
+    if p01 is None or p99 is None:
+        return 0.0, 1.0
     half = 0.0 if p01 < p99 else max(0.5, 1e-6 * abs(p01))
     return p01 - half, p99 + half
 
@@ -154,12 +187,13 @@ def _range(p01: float, p99: float) -> tuple[float, float]:
 def _extent(source: Pyramid, extent: tuple[float, float, float, float] | None) -> tuple[float, float, float, float]:
     if extent is None:
         return source.extent
-    names = ("west, south, east, north") if source.crs == "web_mercator" else "range_min, azimuth_min, ..."
+    is_map = source.crs == "web_mercator"
+    names = "west, south, east, north" if is_map else "range_min, azimuth_min, range_max, azimuth_max"
     a, b, c, d = extent
     if not (a < c and b < d):
         msg = f"extent {a:g}, {b:g}, {c:g}, {d:g} is empty; expected {names} with min < max"
         raise ValueError(msg)
-    if source.crs == "grid":
+    if not is_map:
         return extent
     if not (a >= -360 and c <= 360 and b > -90 and d < 90):
         msg = f"extent {a:g}, {b:g}, {c:g}, {d:g} is not on the map; expected {names} in degrees"
@@ -179,18 +213,32 @@ def _title(source: Pyramid, shown: Shown, view: Frame, drawn: str, dates: list[s
     if view.is_y_down:
         place = f"range {view.x_min:g} to {view.x_max:g}, azimuth {view.y_min:g} to {view.y_max:g}"
     else:
-        west, south, east, north = (*_degrees(view.x_min, view.y_min), *_degrees(view.x_max, view.y_max))
+        west, south, east, north = (*degrees(view.x_min, view.y_min), *degrees(view.x_max, view.y_max))
         place = f"longitude {west:.4f}° to {east:.4f}°, latitude {south:.4f}° to {north:.4f}°"
     return [*lines, f"{place}; {drawn}"]
 
 
-def _degrees(e: float, n: float) -> tuple[float, float]:
-    radius = HALF_WORLD / math.pi
-    return math.degrees(e / radius), math.degrees(2 * math.atan(math.exp(n / radius)) - math.pi / 2)
+def compose(values: NDArray[Any], coloring: Coloring, view: Frame, title: list[str], *, is_map: bool) -> Figure:
+    """Put picture, axes, title and color bar together; one pixel of the picture is one pixel of the file.
 
+    Parameters
+    ----------
+    values
+        ``(rows, cols)`` real, of the pixels of `view`; nan is missing.
+    coloring
+        How they become colors.
+    view
+        What the pixels cover.
+    title
+        Lines above the picture.
+    is_map
+        The axes are longitude and latitude; otherwise range and azimuth.
 
-def _compose(values: NDArray[Any], coloring: Coloring, view: Frame, title: list[str], *, is_map: bool) -> Figure:
-    """Put picture, axes, title and color bar together; one pixel of the picture is one pixel of the file."""
+    Returns
+    -------
+    Figure
+        To be saved at `DPI`.
+    """
     # the object-oriented interface with its own canvas: no pyplot, no screen, no state shared between threads
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -239,29 +287,53 @@ def _draw_picture(axes: Axes, rgba: NDArray[np.uint8], view: Frame) -> None:
 
 
 def _label_axes(axes: Axes, view: Frame, *, is_map: bool) -> None:
-    from matplotlib.ticker import FuncFormatter, MaxNLocator
-
-    in_km = is_map and max(view.x_max - view.x_min, view.y_max - view.y_min) >= 5000
-    unit = "km" if in_km else "m" if is_map else "pixel"
-    x_name, y_name = ("easting, web mercator", "northing, web mercator") if is_map else ("range", "azimuth")
-    axes.set_xlabel(f"{x_name} ({unit})", fontsize=9)
-    axes.set_ylabel(f"{y_name} ({unit})", fontsize=9)
+    axes.set_xlabel("longitude (°)" if is_map else "range (pixel)", fontsize=9)
+    axes.set_ylabel("latitude (°)" if is_map else "azimuth (pixel)", fontsize=9)
     axes.tick_params(labelsize=8)
-    for axis, n_pixels, room, span in (
-        (axes.xaxis, view.cols, 90, view.x_max - view.x_min),
-        (axes.yaxis, view.rows, 60, view.y_max - view.y_min),
+    west, south, east, north = view.x_min, view.y_min, view.x_max, view.y_max
+    if is_map:
+        west, south, east, north = (*degrees(west, south), *degrees(east, north))
+    for axis, n_pixels, room, low, high in (
+        (axes.xaxis, view.cols, 90, west, east),
+        (axes.yaxis, view.rows, 60, south, north),
     ):
-        # a pixel of the grid has its center at the whole number: no marks between
-        whole = not is_map and span >= 1
-        n_marks = max(1, min(9, n_pixels // room))
-        axis.set_major_locator(MaxNLocator(n_marks, steps=[1, 2, 5, 10], integer=whole, min_n_ticks=1))
-        axis.set_major_formatter(FuncFormatter(lambda at, _: f"{at / 1000:.12g}" if in_km else f"{at:.12g}"))
+        marks = axis_marks(low, high, max(1, min(9, n_pixels // room)), whole=not is_map)
+        if is_map:
+            places = [mercator(mark, 0)[0] if axis is axes.xaxis else mercator(0, mark)[1] for mark in marks]
+        else:
+            places = marks
+        digits = max((len(f"{mark:.10g}".partition(".")[2]) for mark in marks), default=0)
+        axis.set_ticks(places, labels=[f"{mark:.{digits}f}" for mark in marks])
+
+
+def axis_marks(low: float, high: float, n_marks: int, *, whole: bool) -> list[float]:
+    """Choose round numbers within a span.
+
+    Parameters
+    ----------
+    low, high
+        The span.
+    n_marks
+        At most so many, about.
+    whole
+        Whole numbers only, where there are any: the center of a pixel of the grid is one.
+
+    Returns
+    -------
+    list of float
+        In ascending order.
+    """
+    from matplotlib.ticker import MaxNLocator
+
+    locator = MaxNLocator(n_marks, steps=[1, 2, 5, 10], integer=whole and high - low >= 1, min_n_ticks=1)
+    return [float(mark) for mark in locator.tick_values(low, high) if low <= mark <= high]
 
 
 def _draw_bar(axes: Axes, coloring: Coloring, values: NDArray[Any]) -> None:
     from matplotlib.cm import ScalarMappable
     from matplotlib.colorbar import Colorbar
     from matplotlib.colors import ListedColormap, Normalize
+    from matplotlib.ticker import FuncFormatter
 
     colors = ListedColormap(color_table(coloring.palette)[:-1] / 255.0)
     known = values[~np.isnan(values)]
@@ -270,8 +342,11 @@ def _draw_bar(axes: Axes, coloring: Coloring, values: NDArray[Any]) -> None:
     names: tuple[Extend, ...] = ("neither", "min", "max", "both")
     extend = names[(known < coloring.low).any() + 2 * (known > coloring.high).any()]
     mappable = ScalarMappable(Normalize(coloring.low, coloring.high), colors)
-    bar = Colorbar(axes, mappable, extend=extend, ticks=list(coloring.ticks) or None)
+    tip = 14 / axes.get_window_extent().height
+    bar = Colorbar(axes, mappable, extend=extend, extendfrac=tip, ticks=list(coloring.ticks) or None)
     if coloring.names:
         bar.set_ticklabels(list(coloring.names))
+    else:
+        bar.ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value * coloring.factor:.4g}"))
     bar.set_label(coloring.label, fontsize=9, parse_math=False)
     bar.ax.tick_params(labelsize=8)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator  # noqa: TC003 - annotations are read at run time
 from typing import Annotated, Any, Literal
 
-from moraine_core import ALL, Array, Block, Chunk, ChunkTask, Input, Layout, Output, Plan, UsageError, command
+from moraine_core import ALL, Array, Block, Blocks1D, Chunk, ChunkTask, Input, Layout, Output, Plan, UsageError, command
 from moraine_view.levels import Stage, channels, level_shapes, mean_dtype, stages
 from moraine_view.plans import (
     band_parts,
@@ -15,11 +15,10 @@ from moraine_view.plans import (
     level_layouts,
     mean_bytes,
     means_plans,
-    piece_bytes,
     stage_outputs,
     warn_of_chunks,
 )
-from moraine_view.statistics import lines_layout, statistics_plans
+from moraine_view.statistics import Notes, statistics_plans
 
 
 @command("ras-pyramid", family="view", example="moraine_view.examples:ras_pyramid")
@@ -29,7 +28,9 @@ def ras_pyramid(
     ],
     out_dir: Annotated[str, Output("pyramid: 0.zarr, 1.zarr, ... and stats.zarr", kind="directory")],
     chunks: Annotated[tuple[int, int], "lines and samples of a tile; -1 is the whole axis (pixels)"] = (256, 256),
-    rows: Annotated[int, "lines held at a time, a power of two; at least two rows of tiles are (lines)"] = 1024,
+    rows: Annotated[
+        Blocks1D, "lines held at a time, a power of two, -1 for all; at least two rows of tiles are (lines)"
+    ] = 1024,
     method: Annotated[Literal["decimate", "mean"], "keep every second pixel, or average"] = "decimate",
 ) -> Generator[Plan, list[Any], None]:
     """Build the pyramid of a raster: coarser and coarser versions for pictures, and exact statistics.
@@ -48,24 +49,26 @@ def ras_pyramid(
     """
     if 0 in ras.shape:
         raise UsageError(f"ras-pyramid: ras {ras.path} has shape {ras.shape}; expected at least one pixel and image")
-    if rows < 1 or rows & (rows - 1):
-        raise UsageError(f"ras-pyramid: rows is {rows}; expected a power of two")
+    if rows != -1 and (rows < 1 or rows & (rows - 1)):
+        raise UsageError(f"ras-pyramid: rows is {rows}; expected a power of two, or -1 for all lines")
     if any(size == 0 or size < -1 for size in chunks):
         raise UsageError(f"ras-pyramid: chunks are {chunks}; expected positive sizes, or -1 for a whole axis")
     nlines, width, *stack = ras.shape
     shapes = level_shapes(nlines, width)
     coarse = mean_dtype(ras.dtype) if method == "mean" else ras.dtype
     dtypes = [ras.dtype] + [coarse] * (len(shapes) - 1)
-    layouts = level_layouts(out_dir + "/{}.zarr", shapes, stack, dtypes, chunks, ras.attributes)
-    first, *later = stages(shapes, chunks[0], rows)
-    lines = lines_layout(nlines, stack, first.bands[0].stop)
+    cuts = stages(shapes, chunks[0], nlines if rows == -1 else rows)
+    first, *later = cuts
+    layouts = level_layouts(out_dir + "/{}.zarr", shapes, cuts, stack, dtypes, chunks, ras.attributes)
+    blocks = [range(band.start * width, band.stop * width) for band in first.bands]
+    notes = Notes(tuple(stack), nlines * width, width, blocks, ras.dtype)
 
-    counts = yield Plan(
-        [*stage_outputs(layouts, first, keep_sums=method == "mean"), lines],
+    yield Plan(
+        [*stage_outputs(layouts, first, keep_sums=method == "mean"), *notes.outputs()],
         [
-            _first_task(ras, layouts, lines, first, band, channel, method)
-            for channel in channels(stack)
-            for band in first.bands
+            _first_task(ras, layouts, notes, first, (number, image), channel, method)
+            for image, channel in enumerate(channels(stack))
+            for number in range(len(first.bands))
         ],
     )
     warn_of_chunks("ras", ras, 2)
@@ -73,30 +76,32 @@ def ras_pyramid(
         yield from means_plans(layouts, later, ras.dtype)
     else:
         yield from coarser_plans("moraine_view.tasks:next_strides", layouts, later)
-    stats = yield from statistics_plans(layouts[0], 2, first.bands, lines, counts, f"{out_dir}/stats.zarr")
+    stats = yield from statistics_plans(layouts[0], 2, notes, f"{out_dir}/stats.zarr")
     yield finished(out_dir, "raster", method, stats)
 
 
 def _first_task(
     ras: Array,
     layouts: list[Layout],
-    lines: Layout,
+    notes: Notes,
     stage: Stage,
-    band: slice,
+    numbers: tuple[int, int],
     channel: Block,
     method: str,
 ) -> ChunkTask:
-    """Return the task that reads a band of an image, the only time it is read from the raster."""
+    """Return the task that reads a band of an image, by their numbers; it is the only time it is read."""
+    number, image = numbers
+    band = stage.bands[number]
     sums = kept_sums(layouts, stage, band, channel) if method == "mean" else []
-    cells = (band.stop - band.start) * ras.shape[1]
     return ChunkTask(
         "moraine_view.tasks:first_levels",
         inputs=[Chunk(ras, (band, ALL, *channel))],
         outputs=[
             *band_parts(layouts, stage.levels, stage, band, channel),
             *sums,
-            Chunk(lines, (band, *channel, ALL)),
+            *notes.chunks(number, channel),
         ],
-        kwargs={"method": method, "n": stage.depth, "keep_sums": bool(sums)},
-        scratch_bytes=piece_bytes(ras.shape[1]) + (mean_bytes(cells, stage.depth) if method == "mean" else 0),
+        kwargs={"method": method, "n": stage.depth, "keep_sums": bool(sums), **notes.kwargs(number, image)},
+        scratch_bytes=notes.scratch_bytes()
+        + (mean_bytes(band.stop - band.start, ras.shape[1], stage.depth) if method == "mean" else 0),
     )

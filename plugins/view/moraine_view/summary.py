@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import zarr
 
-from moraine_view.kernels import finished_statistics, merge_statistics, partial_statistics, regular_sample, sample_step
+from moraine_view import kernels
 from moraine_view.pyramid import count_levels, read_marker
 
 if TYPE_CHECKING:
@@ -63,7 +64,8 @@ def _measured(path: Path, *, is_cloud: bool) -> tuple[int, dict[str, Any]]:
     if is_cloud:
         index = np.asarray(zarr.open_array(path / f"idx_{level}.zarr", mode="r")[...])
         values = values[index >= 0]
-    images = values.reshape(-1, int(np.prod(levels[level].shape[2:]))).T
-    parts = [partial_statistics(image) for image in images]
-    sample = regular_sample(images, sample_step(images.size), 0)
-    return level, dict(finished_statistics(merge_statistics(parts), sample, parts))
+    images = values.reshape(-1, math.prod(levels[level].shape[2:])).T
+    lines, _ = kernels.measure_lines(images, images.shape[1])
+    parts = [kernels.join_lines(line[None], images.shape[1], values.dtype) for line in lines]
+    percentiles = kernels.percentiles_of(kernels.measured(images))
+    return level, dict(kernels.finished_statistics(kernels.merge_statistics(parts), percentiles, parts))

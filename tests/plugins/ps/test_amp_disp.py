@@ -133,12 +133,12 @@ def test_what_is_no_stack_is_refused(tmp_path, values):
         run(tmp_path, values, values.shape)
 
 
-def test_a_task_holds_two_images_however_many_there_are(tmp_path):
-    """Memory of a task, as planned, does not grow with the number of images."""
+def test_a_task_holds_few_images_however_many_there_are(tmp_path):
+    """Memory of a task, as planned, does not grow with the number of images (a GPU keeps a few of them)."""
     sizes = []
     for images in (3, 300):
         rslc = str(tmp_path / f"{images}.zarr")
         zarr.create_array(rslc, shape=(2000, 2000, images), chunks=(500, 500, 1), dtype="complex64")
         record = amp_disp(rslc=rslc, adi=str(tmp_path / "adi.zarr"), dry_run=True)
         sizes.append(record.plans[0]["task_bytes"])
-    assert sizes[0] == sizes[1] < 500 * 500 * 8 * 10
+    assert sizes[0] == sizes[1] < 500 * 500 * 8 * 16

@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 import zarr
 
+from moraine_core import UsageError
+from moraine_core.cli.main import run as run_line
 from moraine_core.testing.data import write_array
 from moraine_view import summary
 from moraine_view.hooks import moraine_quicklook, moraine_summary
@@ -166,5 +168,18 @@ def test_pictures_are_drawn_of_what_the_commands_write(tmp_path: Path, raster: P
 
 def test_what_is_no_pyramid_is_told_how_to_become_one(tmp_path: Path, raster: Path) -> None:
     source = raster.parent / "ras.zarr"
-    with pytest.raises(ValueError, match="moraine ras-pyramid"):
+    with pytest.raises(UsageError, match=r"^quicklook: .*moraine ras-pyramid"):
         moraine_quicklook(source, tmp_path / "p.png", {})
+
+
+def test_pairs_of_a_coherence_come_from_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A network that is not full: of three images the pairs (0, 1) and (1, 2)."""
+    write_array(tmp_path / "coh.zarr", np.full((4, 4, 2), 0.5j, "complex64"))
+    ras_pyramid(ras=str(tmp_path / "coh.zarr"), out_dir=str(tmp_path / "coh"))
+    (tmp_path / "pairs.txt").write_text("# reference secondary\n0 1\n1 2\n")
+    line = ["quicklook", str(tmp_path / "coh"), "--show", "coh_abs", "--width", "20"]
+    assert run_line([*line, "--quiet"]) == 2
+    assert "2 pairs are not all pairs of any number of images; give the image pairs" in capsys.readouterr().err
+    assert run_line([*line, "--image-pairs", str(tmp_path / "pairs.txt"), "--index", "2", "1"]) == 0
+    assert (tmp_path / "coh.png").exists()
+    assert run_line([*line, "--image-pairs", str(tmp_path / "coh.png")]) == 2

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 import zarr
+from pyramid_files import arrays, marker, same_bits
 
 from moraine_core import MoraineError, Workers
 from moraine_core.testing.data import read_array, write_array
@@ -54,19 +55,6 @@ def build(folder: Path, data: dict[str, NDArray[Any]], workers: Workers | None =
     out = folder / f"pyramid{len(list(folder.iterdir()))}"
     pc_pyramid(**{name: str(folder / f"{name}.zarr") for name in data}, out_dir=str(out), workers=workers, **options)
     return out
-
-
-def arrays(pyramid: Path) -> dict[str, NDArray[Any]]:
-    return {path.name: read_array(path) for path in sorted(pyramid.glob("*.zarr"))}
-
-
-def marker(pyramid: Path) -> dict[str, Any]:
-    return dict(zarr.open_array(pyramid / "0.zarr", mode="r").attrs["moraine_pyramid"])  # type: ignore[arg-type]
-
-
-def same_bits(a: Path, b: Path) -> bool:
-    one, two = arrays(a), arrays(b)
-    return one.keys() == two.keys() and all(one[name].tobytes() == two[name].tobytes() for name in one)
 
 
 def loop_index(x: NDArray[Any], y: NDArray[Any], res: float) -> list[NDArray[Any]]:
@@ -139,12 +127,50 @@ def test_every_level_is_what_a_loop_over_its_cells_gives(tmp_path: Path, dtype: 
 def test_bits_depend_neither_on_bands_nor_on_chunks_nor_on_workers(
     tmp_path: Path, method: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    data = cloud("complex64", 300, (2,))
+    data = cloud("complex64", 1300, (2,))
     whole = build(tmp_path, data, method=method)
-    for cells, tile, block in ((1, (4, 5), 50), (200, (8, 8), 7), (500, (3, -1), -1)):
+    for cells, points, tile, block in (
+        (1, 1, (4, 5), 256),  # three blocks of points
+        (200, 1, (8, 8), 7),
+        (500, 600, (3, -1), 128),
+        (10**6, 10**6, (5, 5), -1),
+    ):
         monkeypatch.setattr(declaration, "BAND_CELLS", cells)
+        monkeypatch.setattr(declaration, "BLOCK_POINTS", points)
         options = {"method": method, "ras_chunks": tile, "pc_chunks": block}
         assert same_bits(build(tmp_path, data, Workers(n_workers=3), **options), whole)
+
+
+@pytest.mark.parametrize("chunk", [1, 7, 512, 700, 65536, 65537, -1])
+@pytest.mark.parametrize("n_points", [1, 511, 513, 3_000_000])
+def test_blocks_of_points_are_whole_chunks_and_whole_pages(chunk: int, n_points: int) -> None:
+    for stored in (1, 10**6):
+        blocks = declaration._blocks(n_points, chunk, stored)
+        assert [block.start for block in blocks[1:]] == [block.stop for block in blocks[:-1]]
+        assert (blocks[0].start, blocks[-1].stop) == (0, n_points)
+        for block in blocks[1:]:
+            assert block.start % declaration.PAGE_SIZE == 0
+            assert block.start % (n_points if chunk == -1 else chunk) == 0
+
+
+@pytest.mark.usefixtures("_small_bands")
+def test_points_in_any_order_are_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hilbert order makes reading fast, but no difference to what is seen."""
+    monkeypatch.setattr(declaration, "BLOCK_POINTS", 1)
+    data = cloud("float32", 1300)  # in random order
+    found = arrays(build(tmp_path, data, pc_chunks=100, ras_chunks=(4, 4)))
+    for level, index in enumerate(loop_index(data["x"], data["y"], 20)):
+        np.testing.assert_array_equal(found[f"idx_{level}.zarr"], index)
+        np.testing.assert_array_equal(found[f"{level}.zarr"], loop_values(data["pc"], index))
+
+
+@pytest.mark.parametrize("method", ["first", "mean"])
+def test_all_points_in_one_cell_show_the_last(tmp_path: Path, method: str) -> None:
+    data = cloud("float32", 20)
+    found = arrays(build(tmp_path, data, ras_resolution=10_000, method=method))
+    assert found["idx_0.zarr"].tolist() == [[19]]
+    np.testing.assert_array_equal(found["0.zarr"], data["pc"][19:, None])
+    assert "1.zarr" not in found
 
 
 def test_spawned_workers_give_the_same_bits(tmp_path: Path) -> None:
@@ -199,6 +225,7 @@ def test_a_gix_gives_the_places_of_its_columns(tmp_path: Path, res: int) -> None
 
 
 def test_coordinates_and_points_are_copied_unchanged_each_with_its_dtype(tmp_path: Path) -> None:
+    """x does not take the dtype of y."""
     data = cloud("int32", 120, (2,))
     data["x"] = data["x"].astype("float32")
     found = build(tmp_path, data, **SMALL)
@@ -252,11 +279,8 @@ def test_the_tree_finds_the_points_of_a_box(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("dtype", ["float32", "complex64", "int32"])
-def test_statistics_are_of_the_points_not_of_the_cells(
-    tmp_path: Path, dtype: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(declaration, "LINE", 64)
-    data = cloud(dtype, 300, (2,))
+def test_statistics_are_of_the_points_not_of_the_cells(tmp_path: Path, dtype: str) -> None:
+    data = cloud(dtype, 1300, (2,))
     pyramid = build(tmp_path, data, ras_resolution=200, method="mean")
 
     def expected(pc: NDArray[Any]) -> list[float]:
@@ -352,6 +376,6 @@ def test_coordinates_that_are_no_numbers_are_counted_and_refused(tmp_path: Path,
 def test_a_grid_too_large_names_a_resolution_that_is_not(tmp_path: Path) -> None:
     """A cell size in the wrong unit is found before the disk is full."""
     places = {"x": np.array([0.0, 1e6]), "y": np.array([0.0, 2e6])}
-    with pytest.raises(MoraineError, match=r"grid of 2000001 x 1000001 cells.*ras_resolution of 32 or more"):
+    with pytest.raises(MoraineError, match=r"grid of 2000001 x 1000001 cells.*ras_resolution of 31 or more"):
         build(tmp_path, {"pc": np.zeros(2), **places}, ras_resolution=1)
-    assert 1e6 / 32 * 2e6 / 32 < 2**31 < 1e6 / 16 * 2e6 / 16
+    assert 1e6 / 31 * 2e6 / 31 < 2**31 < 1e6 / 30 * 2e6 / 30

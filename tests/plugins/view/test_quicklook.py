@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from moraine_view import palette, render, show
 from moraine_view.pyramid import open_pyramid
-from moraine_view.quicklook import choose_coloring, mercator, quicklook
+from moraine_view.quicklook import Coloring, axis_marks, choose_coloring, compose, degrees, mercator, quicklook
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -194,6 +194,9 @@ def test_a_pair_that_is_not_in_the_network_is_missing() -> None:
         ("intf_0", (), (), "one stack axis"),
         ("coh", (5,), (), "5 pairs are not all pairs"),
         ("coherence", (3,), (), "expected one of phase"),
+        ("phase", (3, 3), (), "at most one stack axis"),
+        ("intf_0", (2, 2, 2), (), "one stack axis, or two"),
+        ("coh_abs", (3, 3), (), "one stack axis"),
     ],
 )
 def test_wrong_shows_and_indices_name_what_was_expected(
@@ -201,6 +204,22 @@ def test_wrong_shows_and_indices_name_what_was_expected(
 ) -> None:
     with pytest.raises(ValueError, match=message):
         show.plan_show(how, np.dtype(np.complex64), stack, index)
+
+
+def test_a_stack_of_one_image_can_be_compared_only_with_itself() -> None:
+    assert shown_value(SLC[:1], "intf_all") == 0
+    assert shown_value(SLC[:1], "intf_0") == 0
+
+
+def test_a_masked_pixel_has_no_coherence_with_itself_either() -> None:
+    assert math.isnan(shown_value(np.array([complex(np.nan, np.nan)]), "coh_abs", 0, 0))
+    assert math.isnan(shown_value(np.array([complex(np.nan, np.nan)]), "coh", 1, 1))
+
+
+def test_real_data_with_two_stack_axes_have_a_slider_for_each() -> None:
+    plan = show.plan_show(None, np.dtype("float32"), (3, 4), (2,))
+    assert [(slider.name, slider.n, slider.value) for slider in plan.sliders] == [("index 1", 3, 2), ("index 2", 4, 0)]
+    assert plan.channels == ((2, 0),)
 
 
 def test_only_complex_data_have_a_phase() -> None:
@@ -343,6 +362,63 @@ def test_data_without_a_range_still_have_one_in_color(
     assert choose_coloring(show.plan_show(None, source.dtype, ()), source, data)[1:3] == expected
 
 
+def coloring_of(path: Path, *index: int, values: Any = (0.0, 1.0)) -> Coloring:
+    source = open_pyramid(path)
+    return choose_coloring(show.plan_show(None, source.dtype, source.stack, index), source, np.array([values]))
+
+
+def test_images_of_a_stack_have_the_same_colors_unless_one_would_have_hardly_any(tmp_path: Path) -> None:
+    path = raster(tmp_path / "p", np.zeros((2, 2, 5), dtype=np.float32), p01=0.0, p99=100.0)
+    ranges = np.array([[0.0, 80.0], [40.0, 60.0], [95.0, 200.0], [3.0, 3.0], [np.nan, np.nan]])
+    store(path / "stats.zarr", np.column_stack([np.zeros((5, 5)), ranges[:, 0], np.zeros(5), ranges[:, 1]]))
+    found = [coloring_of(path, k) for k in range(5)]
+    assert [(c.low, c.high) for c in found] == [(0, 100), (40, 60), (95, 200), (0, 100), (0, 100)]
+    assert ["range of this image" in c.label for c in found] == [False, True, True, False, False]
+
+
+@pytest.mark.parametrize(
+    ("unit", "high", "label", "factor"),
+    [("m", 0.02, "p (mm)", 1000.0), ("m", 0.5, "p (m)", 1.0), ("rad", 0.02, "p (rad)", 1.0), ("", 0.02, "p", 1.0)],
+)
+def test_small_lengths_are_given_in_millimeters(
+    tmp_path: Path, unit: str, high: float, label: str, factor: float
+) -> None:
+    path = raster(tmp_path / "p", np.zeros((2, 2), dtype=np.float32), p01=-0.01, p99=high)
+    zarr.open_array(path / "0.zarr", mode="r+").attrs["unit"] = unit
+    found = coloring_of(path)
+    assert (found.label, found.low, found.high, found.factor) == (label, -0.01, high, factor)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "whole", "expected"),
+    [
+        (4.9084, 4.9125, False, [4.909, 4.91, 4.911, 4.912]),
+        (-155.36, -155.23, False, [-155.35, -155.3, -155.25]),
+        (-0.5, 5.5, True, [0, 2, 4]),
+        (-0.5, 0.5, True, [0]),
+    ],
+)
+def test_axes_are_marked_at_round_numbers(low: float, high: float, whole: bool, expected: list[float]) -> None:
+    assert axis_marks(low, high, 5, whole=whole) == pytest.approx(expected)
+
+
+def test_the_axes_of_a_map_are_in_degrees(tmp_path: Path) -> None:
+    """So that what is read off a picture can be given as its extent."""
+    e, n = mercator(4.905, 52.345)
+    side = 1000.0
+    view = render.Frame(e - side, n - side, e + side, n + side, 900, 900, 2 * side / 900, is_y_down=False)
+    figure = compose(np.zeros((900, 900)), Coloring("sequential", 0, 1, "x"), view, ["x"], is_map=True)
+    axes = figure.axes[1]
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("longitude (°)", "latitude (°)")
+    for k, axis in enumerate((axes.xaxis, axes.yaxis)):
+        places, names = axis.get_ticklocs(), [label.get_text() for label in axis.get_ticklabels()]
+        assert len(places) >= 3
+        for place, name in zip(places, names, strict=True):
+            at = degrees(place, n) if k == 0 else degrees(e, place)
+            assert at[k] == pytest.approx(float(name), abs=1e-9)
+        assert len({len(name) for name in names}) == 1
+
+
 # -- what is a pyramid
 
 
@@ -380,6 +456,52 @@ def test_degrees_are_refused_with_the_way_out(tmp_path: Path) -> None:
     path = cloud(tmp_path / "p", x, y, np.zeros(2), np.zeros((1, 2)), 0.01)
     with pytest.raises(ValueError, match=r"look like degrees.*moraine transform"):
         quicklook(path, tmp_path / "p.png")
+
+
+@pytest.mark.parametrize(
+    ("x", "y", "crs"),
+    [
+        ([0.0, 7.0], [3.0, 9.0], "grid"),
+        ([14.0, 15.0], [40.0, 41.0], "grid"),  # whole numbers from 0
+        ([-20.0, 14.0], [40.0, 41.0], None),
+        ([14.5, 200.25], [-80.0, 41.0], None),
+        ([546_400.5, 546_800.5], [6_862_850.0, 6_862_950.0], "web_mercator"),
+        ([5.5, 900.5], [6.0, 7.0], "web_mercator"),  # close to the equator at Greenwich
+        ([0.5, 3e7], [0.0, 1.0], None),
+    ],
+)
+def test_coordinates_tell_what_they_are(tmp_path: Path, x: list[float], y: list[float], crs: str | None) -> None:
+    path = cloud(tmp_path / "p", np.array(x), np.array(y), np.zeros(2), np.zeros((1, 2)), x[1] - x[0])
+    if crs is None:
+        with pytest.raises(ValueError, match="moraine transform"):
+            open_pyramid(path)
+    else:
+        assert open_pyramid(path).crs == crs
+
+
+@pytest.mark.parametrize(
+    ("extent", "message"),
+    [
+        ((4.9, 52.3, 4.8, 52.4), "expected west, south, east, north with min < max"),
+        ((4.8, 52.3, 4.9, 91.0), "not on the map"),
+        ((math.nan, 52.3, 4.9, 52.4), "is empty"),
+        ((4.8, 52.3, math.inf, 52.4), "not on the map"),
+    ],
+)
+def test_an_extent_on_a_map_is_in_degrees(
+    tmp_path: Path, extent: tuple[float, float, float, float], message: str
+) -> None:
+    x, y = np.array([546_400.5, 546_800.5]), np.array([6_862_850.0, 6_862_950.0])
+    path = cloud(tmp_path / "p", x, y, np.zeros(2), np.zeros((1, 2)), 400.0)
+    with pytest.raises(ValueError, match=message):
+        quicklook(path, tmp_path / "p.png", extent=extent)
+
+
+def test_outside_of_a_cloud_there_is_an_empty_picture(tmp_path: Path) -> None:
+    x, y = np.array([546_400.5, 546_800.5]), np.array([6_862_850.0, 6_862_950.0])
+    path = cloud(tmp_path / "p", x, y, np.zeros(2), np.zeros((1, 2)), 400.0)
+    assert quicklook(path, tmp_path / "p.png", extent=(5.0, 50.0, 5.0001, 50.0001), width=20).exists()
+    assert (pixels(tmp_path / "p.png", (104, 85), 20, 20) == 0xF4).all()
 
 
 def test_an_extent_must_not_be_empty(tmp_path: Path) -> None:

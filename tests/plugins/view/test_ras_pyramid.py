@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import logging
 import math
 import subprocess
 import sys
@@ -11,10 +12,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 import zarr
+from pyramid_files import arrays, marker, same_bits
 
-from moraine_core import MoraineError, UsageError, Workers
+from moraine_core import Executor, MoraineError, RunOptions, UsageError, Workers
+from moraine_core.run import run_command
 from moraine_core.testing.data import read_array, write_array
-from moraine_view import kernels
+from moraine_view import kernels, statistics
 from moraine_view.levels import level_shapes, stages
 from moraine_view.pyramid import open_pyramid
 from moraine_view.ras_pyramid import ras_pyramid
@@ -52,17 +55,10 @@ def build(folder: Path, data: NDArray[Any], workers: Workers | None = None, **op
     return out
 
 
-def arrays(pyramid: Path) -> dict[str, NDArray[Any]]:
-    return {path.name: read_array(path) for path in sorted(pyramid.glob("*.zarr"))}
-
-
-def marker(pyramid: Path) -> dict[str, Any]:
-    return dict(zarr.open_array(pyramid / "0.zarr", mode="r").attrs["moraine_pyramid"])  # type: ignore[arg-type]
-
-
-def same_bits(a: Path, b: Path) -> bool:
-    one, two = arrays(a), arrays(b)
-    return one.keys() == two.keys() and all(one[name].tobytes() == two[name].tobytes() for name in one)
+def task_bytes(ras: Path, **options: Any) -> int:
+    """Say what a dry run projects for a task of the first plan."""
+    call = {"ras": str(ras), "out_dir": str(ras.parent / "dry"), **options}
+    return int(run_command(ras_pyramid, call, options=RunOptions(dry_run=True)).plans[0]["task_bytes"])
 
 
 def loop_level(data: NDArray[Any], level: int, method: str) -> NDArray[Any]:
@@ -138,16 +134,18 @@ def test_spawned_workers_give_the_same_bits(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("shape", [(1, 1), (1, 23), (23, 1), (2, 23), (3, 2)])
+@pytest.mark.parametrize("dtype", ["float32", "float16", "complex128", "uint16"])
 @pytest.mark.parametrize("method", ["decimate", "mean"])
 def test_thin_rasters_have_the_levels_of_their_shorter_side(
-    tmp_path: Path, shape: tuple[int, int], method: str
+    tmp_path: Path, shape: tuple[int, int], dtype: str, method: str
 ) -> None:
-    data = raster("float32", shape)
+    data = raster(dtype, shape)
     pyramid = build(tmp_path, data, method=method, **SMALL)
     assert len(arrays(pyramid)) - 1 == math.floor(math.log2(min(shape))) + 1
     for level in range(math.floor(math.log2(min(shape))) + 1):
         found = read_array(pyramid / f"{level}.zarr")
-        np.testing.assert_allclose(found, loop_level(data, level, method), rtol=1e-6)
+        tolerance = 1e-3 if dtype == "float16" else 1e-6
+        np.testing.assert_allclose(found, loop_level(data, level, method), rtol=tolerance)
 
 
 def test_stages_write_every_level_once_in_whole_tiles() -> None:
@@ -223,22 +221,39 @@ def test_a_large_mean_leaves_the_spread_its_digits(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("size", [50, 400, 900])
-def test_percentiles_are_of_every_nth_finite_value(tmp_path: Path, size: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kernels, "SAMPLE_SIZE", size)
+def test_percentiles_are_of_every_nth_finite_value_of_the_lines(
+    tmp_path: Path, size: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The numbers of a line's values begin where they would if nothing before it were missing."""
+    monkeypatch.setattr(statistics, "SAMPLE_SIZE", size)
     data = raster("float32", (37, 29, 2))
     pyramid = build(tmp_path, data, **SMALL)
 
-    def percentiles(values: NDArray[Any], n: int) -> NDArray[Any]:
-        return np.percentile(values[np.isfinite(values)][:: math.ceil(n / size)].astype("float64"), [1, 50, 99])
+    def percentiles(lines: NDArray[Any], step: int) -> NDArray[Any]:
+        sample = []
+        for i, line in enumerate(lines):
+            known = enumerate(line[np.isfinite(line)], start=29 * i)
+            sample += [float(value) for number, value in known if number % step == 0]
+        return np.percentile(sample, [1, 50, 99])
 
     table = read_array(pyramid / "stats.zarr")
     for k in range(2):
-        np.testing.assert_allclose(table[k, 5:], percentiles(data[..., k], 37 * 29), rtol=1e-12)
+        expected = percentiles(data[..., k], math.ceil(37 * 29 / size))
+        np.testing.assert_allclose(table[k, 5:], expected, rtol=1e-12)
     stats = marker(pyramid)["stats"]
-    one_after_another = np.concatenate([data[..., k].ravel() for k in range(2)])
+    one_after_another = np.concatenate([data[..., k] for k in range(2)])
     np.testing.assert_allclose(
-        [stats[p] for p in ("p01", "p50", "p99")], percentiles(one_after_another, 2 * 37 * 29), rtol=5e-6
+        [stats[p] for p in ("p01", "p50", "p99")],
+        percentiles(one_after_another, math.ceil(2 * 37 * 29 / size)),
+        rtol=5e-6,
     )
+
+
+def test_the_sample_of_complete_data_is_every_nth_value(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(statistics, "SAMPLE_SIZE", 100)
+    data = np.random.default_rng(0).normal(size=(37, 29))
+    expected = np.percentile(data.ravel()[:: math.ceil(37 * 29 / 100)], [1, 50, 99])
+    np.testing.assert_allclose(read_array(build(tmp_path, data, **SMALL) / "stats.zarr")[5:], expected, rtol=1e-12)
 
 
 def test_bools_have_only_a_fraction_of_true(tmp_path: Path) -> None:
@@ -286,6 +301,39 @@ def test_the_marker_says_what_was_built_and_the_pyramid_opens(tmp_path: Path) ->
     assert (opened.shape, opened.stack, opened.n_levels, opened.unit) == ((20, 30, 2), (2,), 5, "rad")
 
 
+def test_the_tiles_of_a_band_lie_in_shards(tmp_path: Path) -> None:
+    """Tiles are what readers see; files are few, whatever the size of a tile."""
+    pyramid = build(tmp_path, raster("float32", (300, 200, 2)), chunks=(16, 16), rows=64)
+    for level, height in ((0, 64), (1, 32), (2, 16)):
+        array = zarr.open_array(pyramid / f"{level}.zarr", mode="r")
+        assert array.chunks == (16, 16, 1)
+        width = -(-array.shape[1] // 16) * 16
+        assert (array.shards or array.chunks) == (height, width, 1)
+        files = [path for path in (pyramid / f"{level}.zarr").rglob("*") if path.is_file()]
+        assert len(files) == 2 * math.ceil(300 / 64) + 1
+
+
+@pytest.mark.parametrize("method", ["decimate", "mean"])
+def test_bands_become_lower_where_memory_is_short(
+    tmp_path: Path, method: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    data = raster("float32", (600, 40))
+    whole = build(tmp_path, data, method=method, chunks=(8, 8))
+    too_large = task_bytes(tmp_path / "ras.zarr", method=method, chunks=(8, 8))
+    monkeypatch.setattr(Executor, "fits", lambda _, task_bytes: task_bytes < too_large)
+    with caplog.at_level(logging.INFO, "moraine"):
+        assert same_bits(build(tmp_path, data, method=method, chunks=(8, 8)), whole)
+    assert any("blocks of 512, so that a task" in message for message in caplog.messages)
+    with pytest.raises(MoraineError, match=r"--rows 1024: one task needs .*the largest that fits is --rows 512"):
+        build(tmp_path, data, method=method, chunks=(8, 8), rows=1024)
+
+
+def test_a_tiny_raster_needs_tiny_memory(tmp_path: Path) -> None:
+    write_array(tmp_path / "ras.zarr", raster("float32", (20, 30)))
+    for method in ("decimate", "mean"):
+        assert task_bytes(tmp_path / "ras.zarr", method=method, chunks=(16, 16)) < 40 * 20 * 30
+
+
 def test_default_tiles_are_square_and_hold_one_image(tmp_path: Path) -> None:
     pyramid = build(tmp_path, raster("float32", (20, 30, 2)))
     assert {zarr.open_array(pyramid / f"{k}.zarr", mode="r").chunks for k in range(5)} == {(256, 256, 1)}
@@ -312,13 +360,13 @@ def test_an_interrupted_run_leaves_no_marker_and_continues(tmp_path: Path, monke
         open_pyramid(tmp_path / ".cut.moraine")
 
     read = []
-    measure = kernels.line_statistics
+    measure = kernels.measure_lines
 
-    def counted(lines: NDArray[Any]) -> NDArray[Any]:
-        read.append(lines.shape)
-        return measure(lines)
+    def counted(*arguments: Any) -> Any:
+        read.append(arguments)
+        return measure(*arguments)
 
-    monkeypatch.setattr(kernels, "line_statistics", counted)
+    monkeypatch.setattr(kernels, "measure_lines", counted)
     ras_pyramid(**call)
     assert not read  # the bands were done
     assert same_bits(tmp_path / "cut", whole)
@@ -340,6 +388,7 @@ def test_the_old_pyramid_is_replaced_as_a_whole(tmp_path: Path) -> None:
     [
         ((8, 8), {"rows": 1000}, "rows is 1000; expected a power of two"),
         ((8, 8), {"rows": 0}, "rows is 0"),
+        ((8, 8), {"rows": -4}, "rows is -4"),
         ((8, 8), {"method": "median"}, "decimate, mean"),
         ((8, 8), {"chunks": (0, 5)}, r"chunks are \(0, 5\)"),
         ((8,), {}, r"shape \(8,\); expected \(nlines, width, ...\)"),
@@ -354,6 +403,13 @@ def test_wrong_calls_are_refused_before_anything_is_written(
     with pytest.raises(MoraineError, match=message):
         ras_pyramid(ras=source, out_dir=str(tmp_path / "out"), **options)
     assert [path.name for path in tmp_path.iterdir()] == ["ras.zarr"]
+
+
+def test_an_input_is_not_replaced(tmp_path: Path) -> None:
+    source = write_array(tmp_path / "ras.zarr", np.zeros((8, 8), "float32"))
+    for out in ("ras.zarr", "ras.zarr/inside", "."):
+        with pytest.raises(UsageError, match="is, or is inside, or holds ras"):
+            ras_pyramid(ras=source, out_dir=str(tmp_path / out))
 
 
 def test_a_directory_of_other_things_is_not_replaced(tmp_path: Path) -> None:
