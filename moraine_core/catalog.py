@@ -35,6 +35,11 @@ COMMANDS: dict[str, Entry] = {
         "ds",
         "Link the phases of distributed scatterers: one phase per image out of the coherence of all pairs.",
     ),
+    "empirical-co-emi-temp-coh-pc": Entry(
+        "moraine-ds",
+        "ds",
+        "Link the phases of distributed scatterers from their samples, and measure how well they fit.",
+    ),
     "empirical-co-pc": Entry(
         "moraine-ds",
         "ds",

@@ -245,7 +245,18 @@ def _n_looks(is_shp: Array, rho2: Array) -> Array:
 
 
 def check_shapes(rslc: Array, gix: Array, is_shp: Array) -> None:
-    """Raise a ValueError unless images, points and their homogeneous pixels are as `empirical_co_pc` takes them."""
+    """Refuse images, points and homogeneous pixels that are not as `empirical_co_pc` takes them.
+
+    Parameters
+    ----------
+    rslc, gix, is_shp
+        As in `empirical_co_pc`.
+
+    Raises
+    ------
+    ValueError
+        A shape or dtype is another, or a point lies outside the images; the first such row is named.
+    """
     if rslc.ndim != 3:
         msg = f"rslc has shape {rslc.shape}; expected (nlines, width, nimages)"
         raise ValueError(msg)
