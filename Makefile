@@ -17,7 +17,8 @@ TEST_TOOLS := $(shell sed -n '/^dev = \[/,/^\]/{s/^ *"\(.*\)",.*/"\1"/p}' pyproj
 demo: $(VENV)/installed
 	$(BIN)/moraine run pipelines/demo.toml
 	@echo
-	@echo "The results are in demo/ps, the pictures in demo/.moraine/demo/quicklook."
+	@echo "Persistent scatterers are in demo/ps, distributed ones in demo/ds, pictures in demo/.moraine/demo/quicklook."
+	@echo "What they show: docs/scatterers.md"
 	@echo "See what was done: $(BIN)/moraine status pipelines/demo.toml"
 
 test: $(VENV)/tools

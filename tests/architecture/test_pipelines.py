@@ -6,6 +6,7 @@ import json
 import tomllib
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from moraine_core.cli.main import run
@@ -20,11 +21,14 @@ PIPELINES = sorted(ROOT.glob("pipelines/*.toml"))
 def test_all_steps_of_a_pipeline_are_valid(file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     shape = (48, 64)
     data = tomllib.loads(file.read_text(encoding="utf-8"))
-    if all(step["run"] != "simulate" for step in data["step"]):  # the others start from what is there
+    if "gamma" not in data["vars"]:  # starts from what 01_load makes
+        (tmp_path / "raw").mkdir()
+        write_array(tmp_path / "raw" / "rslc.zarr", speckle((*shape, 8)), chunks=(16, 16, 1))
+        for name in ("lon", "lat", "e", "n"):
+            write_array(tmp_path / "raw" / f"{name}.zarr", np.zeros(shape), chunks=(16, 16))
+    elif all(step["run"] != "simulate" for step in data["step"]):
         simulate(out=str(tmp_path / "gamma"), shape=shape, nimages=3)
-        write_array(tmp_path / "rslc.zarr", speckle((*shape, 3)), chunks=(16, 16, 1))
-    values = {"gamma": "gamma", "rslc": "rslc.zarr", "shape": f"{shape[0]},{shape[1]}"}
-    words = [word for name in values if name in data["vars"] for word in ("--var", f"{name}={values[name]}")]
+    words = ["--var", f"shape={shape[0]},{shape[1]}"] if "shape" in data["vars"] else []
     before = sorted(tmp_path.iterdir())
     code = run(["run", str(file), "--check", "--json", "--workdir", str(tmp_path), *words])
     out = capsys.readouterr()
@@ -39,3 +43,13 @@ def test_a_wrong_step_is_found(tmp_path: Path, capsys: pytest.CaptureFixture[str
     file.write_text(text.replace("ras_resolution", "ras_resolutoin"), encoding="utf-8")
     assert run(["run", str(file), "--check"]) == 2
     assert "did you mean ras_resolution?" in capsys.readouterr().err
+
+
+def test_the_demo_takes_the_steps_of_the_pipelines_for_ones_own_images():
+    demo, *parts = (
+        tomllib.loads((ROOT / "pipelines" / f"{name}.toml").read_text(encoding="utf-8"))
+        for name in ("demo", "01_load", "02_ps", "03_ds")
+    )
+    assert demo["step"][0]["run"] == "simulate"
+    assert demo["step"][1:] == [step for part in parts for step in part["step"]]
+    assert demo["defaults"] == parts[0]["defaults"]

@@ -1,4 +1,4 @@
-"""Two real radar images of Amsterdam through the pipeline of candidates: docs/real-data.md is run as it stands.
+"""Two real radar images of Amsterdam through 02_ps: docs/real-data.md is run as it stands.
 
 What must come out is known from the data's own description (coherence, mean phase), from their geolocation (where the
 canals are) and from formulas, not from moraine.
@@ -130,12 +130,12 @@ def test_the_dispersion_of_two_images_is_their_difference_over_their_sum(work: W
     expected = np.where((a > 0) & (b > 0), np.abs(a - b) / np.where(a + b > 0, a + b, 1), np.nan)
     adi = read_array(work.folder / "amsterdam/ps/ras_adi.zarr")
     np.testing.assert_allclose(adi, expected, atol=1e-6)
-    gix = read_array(work.folder / "amsterdam/ps/can_gix.zarr")
+    gix = read_array(work.folder / "amsterdam/ps/ps_can_gix.zarr")
     chosen = np.zeros(SHAPE, bool)
     chosen[tuple(gix.T)] = True
     np.testing.assert_array_equal(chosen, adi < 0.25)
-    assert (np.diff(read_array(work.folder / "amsterdam/ps/can_hix.zarr")) > 0).all()
-    np.testing.assert_array_equal(read_array(work.folder / "amsterdam/ps/can_adi.zarr"), adi[tuple(gix.T)])
+    assert (np.diff(read_array(work.folder / "amsterdam/ps/ps_can_hix.zarr")) > 0).all()
+    np.testing.assert_array_equal(read_array(work.folder / "amsterdam/ps/ps_can_adi.zarr"), adi[tuple(gix.T)])
 
 
 @pytest.mark.parametrize("name", WATER)
@@ -225,13 +225,8 @@ def test_a_seam_would_be_seen(work: Work, interferogram: np.ndarray):
 
 def test_pictures_are_there(work: Work):
     folder = work.folder / "amsterdam"
-    drawn = {path.name for path in (folder / ".moraine/candidates/quicklook").iterdir()}
-    assert drawn == {
-        "rslc_pyramid__rslc_pyramid.png",
-        "amplitude_pyramid__amplitude_pyramid.png",
-        "adi_pyramid__ras_adi_pyramid.png",
-        "can_adi_pyramid__can_adi_pyramid.png",
-    }
+    drawn = {path.name for path in (folder / ".moraine/02_ps/quicklook").iterdir()}
+    assert drawn == {"adi_pyramid__ras_adi_pyramid.png", "ps_can_pyramid__ps_can_adi_pyramid.png"}
     for name in ("amplitude.png", "interferogram.png"):
         assert picture(folder / name).std() > 10
 
