@@ -36,8 +36,9 @@ def to_device(value: Any) -> Any:
 
 
 def to_host(value: Any) -> Any:
-    """Return a cupy array as a numpy array; anything else as it is."""
-    return value.get() if array_module(value).__name__ == "cupy" else value
+    """Return a cupy array as a numpy array of the same order in memory; anything else as it is."""
+    # reordering on the way would take longer than the way, and what is written column by column wants columns
+    return value.get(order="A") if array_module(value).__name__ == "cupy" else value
 
 
 def driver_gpus() -> list[str]:

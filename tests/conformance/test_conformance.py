@@ -82,6 +82,7 @@ def all_pairs_of_four_images(arguments):
 VARIANTS = {
     "amp-disp": [without("calibrate")],
     "ds-temp-coh": [without("n_looks", "t_coh_w", "eff_n_pairs", "n_components"), all_pairs_of_four_images],
+    "empirical-co-emi-temp-coh-pc": [without("t_coh_w_dir", "eff_n_pairs_dir", "n_components_dir", "batch_size")],
     "empirical-co-pc": [without("n_looks_dir", "image_pairs")],
     "image-pairs": [pairs_of_a_stack],
     "load-gamma-look-vector": [look_vectors_of_heights],

@@ -184,6 +184,16 @@ def test_numpy_arrays_are_numpys():
     assert to_host(array) is array
 
 
+def test_arrays_of_a_gpu_keep_their_order_in_memory(emulated_cupy):
+    """Columns that lie together on the GPU do so on the host."""
+    values = emulated_cupy.asarray(np.arange(6.0).reshape(2, 3))
+    for there in (values, values.T):
+        here = to_host(there)
+        assert type(here) is np.ndarray
+        assert here.strides == there.strides
+        np.testing.assert_array_equal(here, np.asarray(there))
+
+
 def test_device_code_does_not_import_cuda_by_itself():
     code = "import sys, moraine_core.device, moraine_core.executor, moraine_core.task; assert 'cupy' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True, cwd=Path(__file__).parents[2])

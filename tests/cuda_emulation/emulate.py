@@ -187,8 +187,8 @@ def cupy_on_cpu(*, reversed_threads: bool = False) -> types.ModuleType:
             return function
 
     class ndarray(np.ndarray):  # noqa: N801 - cupy's name
-        def get(self) -> Any:
-            return np.array(self, subok=False)
+        def get(self, order: str = "C") -> Any:
+            return np.array(self, subok=False, order=order)  # type: ignore[call-overload]
 
     class RawKernel(EmulatedKernel):
         def __new__(cls, code: str, name: str, options: tuple[str, ...] = (), **_: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import tempfile
@@ -159,8 +160,8 @@ def _peer(folder: Path, python: Path | None) -> Iterator[Callable[[str], float]]
         [str(python), str(script), str(folder)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
         text=True,
+        env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},  # its loops are parallel; threads of BLAS within stall them
     )
 
     def ask(kernel: str) -> float:

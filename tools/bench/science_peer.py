@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 import time
 import warnings
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +25,7 @@ def kernels(folder: Path) -> dict[str, Callable[[], Any]]:
     """Return a call for each kernel; arrays are loaded when it is first asked for."""
     import moraine as peer
 
+    @cache
     def load(name: str) -> Any:
         return np.load(folder / f"{name}.npy")
 
@@ -51,9 +53,6 @@ def kernels(folder: Path) -> dict[str, Callable[[], Any]]:
 def main(folder: str) -> None:
     """Answer until the input ends."""
     known = kernels(Path(folder))
-    cache: dict[str, Any] = {}
-    original = np.load
-    np.load = lambda path: cache.setdefault(str(path), original(path))  # type: ignore[assignment]
     for line in sys.stdin:
         name = line.strip()
         known[name]()  # compiled, and the arrays loaded

@@ -70,6 +70,14 @@ def empirical_co_pc(folder: Path, scale: int) -> dict[str, Any]:
     }
 
 
+def empirical_co_emi_temp_coh_pc(folder: Path, scale: int) -> dict[str, Any]:
+    """Write the inputs of `empirical_co_pc`, and ask for every result."""
+    arguments = empirical_co_pc(folder, scale)
+    shared = {name: arguments[name] for name in ("rslc", "is_shp_dir", "gix", "chunks")}
+    outputs = ("ph_dir", "t_coh_dir", "t_coh_w_dir", "eff_n_pairs_dir", "n_components_dir")
+    return {**shared, **{name: str(folder / name.removesuffix("_dir")) for name in outputs}, "ref": 1, "batch_size": 7}
+
+
 def emi(folder: Path, scale: int) -> dict[str, Any]:
     """Write coherence of 11 looks, with missing pairs and an image that one point lacks."""
     looks = speckle((37 * scale, 11, 6), seed=6)
