@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 THREADS = 2
 HALF = 5
 PATCH = 9
+FEWEST = 20
 PEER = "moraine==0.9.0"
 
 
@@ -75,16 +76,16 @@ def _data(folder: Path, chosen: argparse.Namespace) -> dict[str, Array]:
 
     rng = np.random.default_rng(1)
     data = {"stack": _stack((chosen.science_side, chosen.science_side), 30, rng)}
-    side = int(chosen.ds_points**0.5 * 1.1) + 2 * HALF
-    pixels = np.sort(rng.permutation(side * side)[: chosen.ds_points])
-    data["gix"] = np.stack(np.divmod(pixels, side), axis=1).astype(np.int32)
-    for n_images in (30, 92):
-        slc = _stack((side, side), n_images, rng)
-        if n_images == 30:
-            is_shp, _ = shp_test(slc, az_half_win=HALF, r_half_win=HALF)
-            data["is_shp"] = is_shp[data["gix"][:, 0], data["gix"][:, 1]]
-        coh = empirical_co_pc(slc, data["gix"], data["is_shp"])
-        data |= {f"slc{n_images}": slc, f"coh{n_images}": coh, f"ph{n_images}": emi(coh)}
+    side = int(chosen.ds_points**0.5 * 1.3) + 2 * HALF
+    slc = {n_images: _stack((side, side), n_images, rng) for n_images in (30, 92)}
+    is_shp, shp_num = shp_test(slc[30], az_half_win=HALF, r_half_win=HALF)
+    candidates = np.argwhere(shp_num >= FEWEST)  # with a single neighbor the peer meets a singular matrix and stops
+    chosen_ones = np.sort(rng.permutation(len(candidates))[: chosen.ds_points])
+    data["gix"] = candidates[chosen_ones].astype(np.int32)
+    data["is_shp"] = is_shp[data["gix"][:, 0], data["gix"][:, 1]]
+    for n_images, images in slc.items():
+        coh = empirical_co_pc(images, data["gix"], data["is_shp"])
+        data |= {f"slc{n_images}": images, f"coh{n_images}": coh, f"ph{n_images}": emi(coh)}
     for name, values in data.items():
         np.save(folder / f"{name}.npy", values)
     return data

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator  # noqa: TC003 - the host reads the annotations
-from math import fsum, prod
+from math import prod
 from typing import Annotated, Any, Literal
 
 from moraine_core import (
@@ -17,13 +17,13 @@ from moraine_core import (
     Layout,
     Output,
     Plan,
-    Stream,
     UsageError,
     blocks,
     command,
     with_halo,
 )
 from moraine_ds.homogeneity.ks import FEWEST_IMAGES, significance
+from moraine_ps.calibration import gains, images_of
 
 PADDING = 31
 """Most pixels that a line of series is longer than a line of the block."""
@@ -90,21 +90,7 @@ def shp_test(
     half_win = (az_half_win, r_half_win)
     _check(rslc, half_win, alpha, min_images)
     block = tuple(chunks or rslc.chunks[:2])
-    gain = None
-    if calibrate:
-        sums = yield Plan(
-            [],
-            [
-                ChunkTask(
-                    "moraine_ps.kernels:amplitude_sums",
-                    inputs=[_images(rslc, b)],
-                    scratch_bytes=8 * _size(b),  # the amplitudes of an image, on a GPU
-                )
-                for b in blocks(space, block)
-            ],
-            desc="shp-test calibration",
-        )
-        gain = _gains(sums, n_images)
+    gain = (yield from gains("shp-test", rslc, block)) if calibrate else None
     window = tuple(2 * half + 1 for half in half_win)
     outputs = [
         Layout(is_shp, (*space, *window), "bool", (*block, *window)),
@@ -127,7 +113,7 @@ def shp_test(
         tasks.append(
             ChunkTask(
                 "moraine_ds.homogeneity.kernels:shp_test_stream",
-                inputs=[_images(rslc, outer)],
+                inputs=[images_of(rslc, outer)],
                 outputs=[Chunk(out, (*b, ALL, ALL)[: len(out.shape)]) for out in outputs],
                 kwargs=options,
                 trim=trim,
@@ -162,11 +148,6 @@ def _check(rslc: Array, half_win: tuple[int, int], alpha: float, min_images: int
         )
 
 
-def _images(rslc: Array, block: Block) -> Stream:
-    """Return the images of a block, one after another."""
-    return Stream(Chunk(rslc, (*block, ALL)), axis=2)
-
-
 def _size(block: Block) -> int:
     return prod(part.stop - part.start for part in block)
 
@@ -178,16 +159,3 @@ def _scratch_bytes(block: Block, outer: Block, n_images: int, cells: int, *, wit
     results = (5 if with_pvalue else 1) * cells + 4
     on_gpu = cells // 8 + 4  # the choice of half a window in words of 32 bits
     return series + (4 + on_gpu) * _size(outer) + results * (_size(outer) - _size(block))
-
-
-def _gains(sums: list[Any], n_images: int) -> list[float | None]:
-    """Return 1 / mean amplitude of each image over all blocks; None for an image without a valid sample.
-
-    Nine digits are kept: what rounding leaves of the order of the sums, which the blocks decide, does not show.
-    """
-    gains: list[float | None] = []
-    for image in range(n_images):
-        total = fsum(block[image][0] for block in sums)
-        count = sum(block[image][1] for block in sums)
-        gains.append(float(f"{count / total:.9g}") if total > 0 else None)
-    return gains

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator  # noqa: TC003 - the host reads the annotations
-from math import fsum, prod
+from math import prod
 from typing import Annotated, Any
 
 from moraine_core import (
@@ -15,11 +15,11 @@ from moraine_core import (
     Layout,
     Output,
     Plan,
-    Stream,
     UsageError,
     blocks,
     command,
 )
+from moraine_ps.calibration import gains, images_of
 
 PIXEL_BYTES = 28 + 7 * 8
 """Bytes of the running sums of a pixel, and of the images that a GPU keeps until it adds eight of them together."""
@@ -62,14 +62,7 @@ def amp_disp(
     if min_images < 1:
         raise UsageError(f"amp-disp: min_images is {min_images}; expected at least 1")
     block = tuple(chunks[: len(space)] if chunks else rslc.chunks[:-1])
-    gain = None
-    if calibrate:
-        sums = yield Plan(
-            [],
-            [ChunkTask("moraine_ps.kernels:amplitude_sums", inputs=[_images(rslc, b)]) for b in blocks(space, block)],
-            desc="amp-disp calibration",
-        )
-        gain = _gains(sums, n_images)
+    gain = (yield from gains("amp-disp", rslc, block)) if calibrate else None
     out = Layout(adi, shape=tuple(space), dtype="float32", chunks=block)
     options = {"min_images": min_images, "strict": strict, "gain": gain}
     yield Plan(
@@ -77,7 +70,7 @@ def amp_disp(
         [
             ChunkTask(
                 "moraine_ps.kernels:amp_disp_stream",
-                inputs=[_images(rslc, b)],
+                inputs=[images_of(rslc, b)],
                 outputs=[Chunk(out, b)],
                 kwargs=options,
                 scratch_bytes=PIXEL_BYTES * _size(b),
@@ -87,23 +80,5 @@ def amp_disp(
     )
 
 
-def _images(rslc: Array, block: tuple[slice, ...]) -> Stream:
-    """Return the images of a block, one after another."""
-    return Stream(Chunk(rslc, (*block, slice(None))), axis=rslc.ndim - 1)
-
-
 def _size(block: tuple[slice, ...]) -> int:
     return prod(part.stop - part.start for part in block)
-
-
-def _gains(sums: list[Any], n_images: int) -> list[float | None]:
-    """Return 1 / mean amplitude of each image over all blocks; None for an image without a valid sample.
-
-    Nine digits are kept: what rounding leaves of the order of the sums, which the blocks decide, does not show.
-    """
-    gains: list[float | None] = []
-    for image in range(n_images):
-        total = fsum(block[image][0] for block in sums)
-        count = sum(block[image][1] for block in sums)
-        gains.append(float(f"{count / total:.9g}") if total > 0 else None)
-    return gains
