@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 SCRATCH = "scratch:"
 """What the path of a temporary array begins with."""
 
+JOINED_BYTES = 2**22
+"""Chunks smaller than this are read and written several at a time."""
+
 KERNEL_PATTERN = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 
 
@@ -35,6 +38,11 @@ def itemsize(dtype: str) -> int:
         msg = f"dtype {dtype!r} is not one moraine writes: expected bool, (u)int, float or complex with its bits"
         raise LayoutError(msg)
     return int(match[1]) // 8
+
+
+def join_count(nbytes: int) -> int:
+    """Return how many chunks of so many bytes are read or written in one call."""
+    return max(JOINED_BYTES // max(nbytes, 1), 1)
 
 
 @dataclass(frozen=True)
@@ -200,8 +208,12 @@ class Chunk:
 
     @property
     def stored_nbytes(self) -> int:
-        """Size in bytes of one stored chunk of the array, the least that reading or writing decodes at a time."""
-        return prod(self.chunks or ()) * itemsize(self.dtype)
+        """Bytes that reading or writing the part decodes at a time: a stored chunk, or several that are small."""
+        chunk = prod(self.chunks or ()) * itemsize(self.dtype)
+        if not self.chunks or not self.shape:
+            return chunk
+        start, stop = self.box[0]
+        return chunk * min(join_count(chunk), max(-(-stop // self.chunks[0]) - start // self.chunks[0], 1))
 
     def at(self, path: str) -> Chunk:
         """Return the same part of an array that lies elsewhere."""

@@ -27,7 +27,7 @@ from zarr.core.metadata import ArrayV3Metadata
 from moraine_core.blocks import Box, Shape, box_shape, chunks_of, is_aligned, resolve_chunks, split, to_block, to_box
 from moraine_core.codecs import DEFAULT, codecs_of
 from moraine_core.errors import BusyError, DiskFullError, IncompleteError, LayoutError, StoreNotFoundError
-from moraine_core.plan import Array, Layout, RawLayout
+from moraine_core.plan import Array, Layout, RawLayout, join_count
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -178,6 +178,15 @@ def check_aligned(array: zarr.Array[Any], block: Sequence[slice | None] | None, 
     return box
 
 
+def _joined(array: zarr.Array[Any]) -> Shape:
+    """Return the size of the pieces that are read or written in one call: a chunk, or several small ones in a column.
+
+    What zarr needs for a call is worth about a megabyte of decoding.
+    """
+    unit = array.shards or array.chunks
+    return (unit[0] * join_count(prod(unit) * np.dtype(array.dtype).itemsize), *unit[1:]) if unit else unit
+
+
 def _text(box: Box) -> str:
     return ", ".join(f"{start}:{stop}" for start, stop in box)
 
@@ -230,7 +239,7 @@ def parallel_read_zarr(
         The part is not within the array.
     """
     box = to_box(block, array.shape)
-    pieces = list(split(box, array.shards or array.chunks))
+    pieces = list(split(box, _joined(array)))
     dtype = np.dtype(array.dtype).newbyteorder("=")
     if len(pieces) == 1:
         return np.asarray(array[to_block(box)], dtype=dtype)
@@ -283,7 +292,7 @@ def parallel_write_zarr(
         array[to_block(piece)] = data[here]
 
     with disk_errors(path):
-        _each(write, list(split(box, array.shards or array.chunks)), threads)
+        _each(write, list(split(box, _joined(array))), threads)
 
 
 def _check_data(path: str, data: np.ndarray[Any, Any], box: Box, dtype: np.dtype[Any]) -> None:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 LONGEST_SIDE = 2**31
 """Lines or pixels of the largest raster whose coordinates fit into int32."""
 
-WINDOW_POINTS = 2**16
+WINDOW_POINTS = 2**18
 """Points whose data a task handles together: small chunks are read so many at a time, row numbers widened."""
 
 VALUES_BYTES = 2**26

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from moraine_core import Array, Block
 
-TASK_BYTES = 2**25
+TASK_BYTES = 2**26
 """Blocks of points are joined into tasks of about so many bytes: a smaller one is not worth its start."""
 
 MATCH_BYTES = 24

@@ -312,6 +312,19 @@ def test_far_residues_are_paired_across_the_cloud():
     assert found.cost == pytest.approx(least_price(net, cycles, edge_costs(net)))
 
 
+def test_a_ring_around_one_point_is_solved_at_the_least_cost():
+    """Every triangle is at the hull, and one vertex has all the others as neighbors."""
+    angle = np.linspace(0, CYCLE, 200, endpoint=False)
+    ring = np.round(1000 * np.stack([np.cos(angle), np.sin(angle)], axis=1)).astype(int)
+    net = net_of(np.concatenate([[[0, 0]], ring]))
+    phase = np.random.default_rng(0).uniform(-np.pi, np.pi, 201)
+    cycles = wished_cycles(net, phase)
+    for earth_cost in (1, 5):
+        found = fit_cycles(net, cycles, edge_costs(net), earth_cost)
+        assert found.cost == price(net, cycles, edge_costs(net), found.cycles, earth_cost)
+        assert found.cost == pytest.approx(least_price(net, cycles, edge_costs(net), earth_cost))
+
+
 @given(st.integers(0, 2**32 - 1), st.integers(3, 25), st.integers(1, 3))
 @settings(max_examples=40, deadline=None)
 def test_any_small_network_is_solved_at_the_least_cost(seed, n, earth_cost):

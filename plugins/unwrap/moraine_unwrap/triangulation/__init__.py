@@ -1,0 +1,1 @@
+"""Delaunay triangulation of point clouds: triangles, edges, hull and connected regions."""

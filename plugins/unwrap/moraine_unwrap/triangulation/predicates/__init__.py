@@ -1,0 +1,1 @@
+"""Signs of determinants without rounding, for the few that rounding would decide."""
