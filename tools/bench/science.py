@@ -84,7 +84,8 @@ def _data(folder: Path, chosen: argparse.Namespace) -> dict[str, Array]:
     data["gix"] = candidates[chosen_ones].astype(np.int32)
     data["is_shp"] = is_shp[data["gix"][:, 0], data["gix"][:, 1]]
     for n_images, images in slc.items():
-        coh = empirical_co_pc(images, data["gix"], data["is_shp"])
+        # row after row, as both read it from disk
+        coh = np.ascontiguousarray(empirical_co_pc(images, data["gix"], data["is_shp"]))
         data |= {f"slc{n_images}": images, f"coh{n_images}": coh, f"ph{n_images}": emi(coh)}
     for name, values in data.items():
         np.save(folder / f"{name}.npy", values)
