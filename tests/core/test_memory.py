@@ -209,7 +209,7 @@ def test_a_task_that_does_not_fit_is_refused_with_the_sizes(kind):
         assert executor.fits(100 * MIB)
         assert not executor.fits(9 * GIB)
         with pytest.raises(
-            MemoryBudgetError, match=r"one task needs 9\.0 GiB, the run may use 1\.\d GiB \(of \d\.\d GiB\)"
+            MemoryBudgetError, match=r"one task needs 9\.0 GiB, the run may use \d\.\d GiB \(of \d\.\d GiB\)"
         ) as caught:
             executor.run_chunk_tasks([ChunkTask("executor_tasks:pid")], desc="x", task_bytes=9 * GIB)
     assert isinstance(caught.value, MemoryError)
@@ -221,7 +221,7 @@ def test_the_limit_is_of_the_whole_run_not_of_a_worker():
     limit = 4 * GIB + ours
     with Executor(processes=True, n_workers=2, max_memory=limit) as executor:
         taken = limit - ours - executor.task_budget()
-    assert 2 * memory.LIBRARY_BYTES <= taken + 100 * MIB  # this process may have let go of some meanwhile
+    assert taken + 100 * MIB >= 2 * memory.LIBRARY_BYTES  # this process may have let go of some meanwhile
     assert taken < 2 * GIB
 
 
@@ -287,9 +287,9 @@ def _pss(pid):
 def test_memory_does_not_grow_with_the_number_of_tasks(kind, tmp_path):
     """A01, A05: eight times the chunks take no more memory, neither in the workers nor in the parent."""
     chunk = 2 * MIB // 8
-    source = describe(write_array(tmp_path / "a.zarr", np.zeros(256 * chunk), (chunk,)))
+    source = describe(write_array(tmp_path / "a.zarr", np.zeros(512 * chunk), (chunk,)))
     peaks, here = [], []
-    for count in (32, 256):
+    for count in (64, 512):  # with fewer it is over before its peak is seen
         out = Layout(str(tmp_path / f"{count}.zarr"), (count * chunk,), "float64", (chunk,))
         create(out, out.path)
         with Executor(**kind) as executor:
@@ -300,7 +300,7 @@ def test_memory_does_not_grow_with_the_number_of_tasks(kind, tmp_path):
             executor.run_chunk_tasks(work, desc="x", task_bytes=work[0].nbytes)
             peaks.append(executor.peak_bytes)
         here.append(sum(memory.resident(os.getpid())))
-    assert peaks[1] < 1.1 * peaks[0] + 20 * MIB  # 448 MiB went through
+    assert peaks[1] < 1.1 * peaks[0] + 20 * MIB  # 896 MiB went through
     assert here[1] < here[0] + 50 * MIB
 
 
