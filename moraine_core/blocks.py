@@ -38,7 +38,7 @@ def resolve_chunks(shape: Sequence[int], chunks: Sequence[int]) -> Shape:
     if any(c == 0 or c < -1 for c in chunks):
         msg = f"chunks {tuple(chunks)}: expected positive sizes, or -1 for a whole axis"
         raise LayoutError(msg)
-    return tuple(max(n, 1) if c == -1 else c for n, c in zip(shape, chunks, strict=True))
+    return tuple(max(n, 1) if c == -1 else int(c) for n, c in zip(shape, chunks, strict=True))
 
 
 def grid_shape(shape: Sequence[int], chunks: Sequence[int]) -> Shape:
