@@ -119,7 +119,7 @@ def output_is_input(command: Command, arguments: Arguments) -> Iterator[Argument
     inputs = [path for _, path in _inputs(command, arguments)]
     for name, paths in _outputs(command, arguments):
         for source in inputs[:1]:
-            yield {**arguments, name: [source, *paths[1:]] if isinstance(arguments[name], list | tuple) else source}
+            yield _with(arguments, name, paths[0], source)
 
 
 def foreign(command: Command, arguments: Arguments) -> Iterator[Arguments]:
@@ -128,8 +128,7 @@ def foreign(command: Command, arguments: Arguments) -> Iterator[Arguments]:
         theirs = Path(f"{paths[0]}.theirs")
         theirs.mkdir(exist_ok=True)
         (theirs / "thesis.txt").write_text("years of work")
-        place = str(theirs)
-        yield {**arguments, name: [place, *paths[1:]] if isinstance(arguments[name], list | tuple) else place}
+        yield _with(arguments, name, paths[0], str(theirs))
 
 
 # ------------------------------------------------------------------------------------------------- their values

@@ -88,7 +88,7 @@ def read_windows(command: str, name: str, path: str) -> Windows:
     from moraine_core import store
 
     try:
-        arrays = [store.describe_whole(part.path) for part in store.ZarrDir(path).parts]
+        arrays = store.ZarrDir(path).parts
     except MoraineError as error:
         raise type(error)(f"{command}: {name}: {error}") from None
     array = arrays[0]
