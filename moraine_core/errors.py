@@ -7,7 +7,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False  # as type checkers know it; importing typing would cost every new worker milliseconds
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
 
 class MoraineError(Exception):
@@ -85,6 +85,27 @@ class WorkerDiedError(MoraineError, RuntimeError):
 
     pid: int = 0
     exitcode: int | None = None
+
+
+class TasksError(MoraineError, RuntimeError):
+    """Several tasks of a plan that goes on after failures have failed.
+
+    Parameters
+    ----------
+    failures
+        Text of each failure by the number of its task.
+    total
+        Number of all tasks.
+    """
+
+    def __init__(self, failures: Mapping[int, str], total: int) -> None:
+        super().__init__(dict(failures), total)
+        self.failures = dict(failures)
+        self.total = total
+
+    def __str__(self) -> str:
+        count = f"{len(self.failures)} of {self.total} tasks failed; the others are done"
+        return "\n".join([count, *(f"task {number}: {text}" for number, text in self.failures.items())])
 
 
 class PluginError(MoraineError, ImportError):

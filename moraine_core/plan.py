@@ -370,6 +370,9 @@ class Plan:
         Attributes to add, when the plan is done, to arrays of this plan or of earlier ones, by path.
     texts
         Small text files to write into directory outputs when the plan is done, by path.
+    keep_going
+        A task that raises an error leaves the others to be run. The plan fails all the same, in the end, and names all
+        tasks that did; the same call goes on with these. For tasks of which one may fail by itself, such as pairs.
     """
 
     outputs: Sequence[Layout]
@@ -378,6 +381,7 @@ class Plan:
     desc: str = ""
     attributes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     texts: Mapping[str, str] = field(default_factory=dict)
+    keep_going: bool = False
 
     @property
     def task_bytes(self) -> int:

@@ -401,6 +401,7 @@ class _Run:
             task_bytes=plan.task_bytes,
             done=len(plan.tasks) - len(todo),
             on_done=on_done,
+            keep_going=plan.keep_going,
         )
         for path, attributes in hidden.attributes.items():
             store.set_attributes(path, attributes)

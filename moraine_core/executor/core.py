@@ -226,6 +226,7 @@ class Executor:
         task_bytes: int = 0,
         done: int = 0,
         on_done: Callable[[int, Any], None] | None = None,
+        keep_going: bool = False,
     ) -> list[Any]:
         """Run the tasks of a plan; return their small results in order.
 
@@ -243,13 +244,17 @@ class Executor:
             Projected memory of the largest task; as many run at once as fit.
         on_done
             Called with number and small result of each task as it ends, in this thread.
+        keep_going
+            Whether a task that raises an error leaves the others to be run; then all errors are raised at the end.
         """
         for name in {task.kernel for task in tasks}:
             resolve(name)  # a kernel that cannot be imported is known before any task is sent
         cuda = self.cuda if cuda is None else cuda
         calls = [ChunkCall(task, cuda=cuda, shared=shared) for task in tasks]
         ahead = max((task.input_bytes for task in tasks), default=0) if task_bytes else 0
-        return self.run(calls, desc, window=self._window(task_bytes, ahead), done=done, on_done=on_done)
+        return self.run(
+            calls, desc, window=self._window(task_bytes, ahead), done=done, on_done=on_done, keep_going=keep_going
+        )
 
     def run(
         self,
@@ -259,6 +264,7 @@ class Executor:
         window: int | None = None,
         done: int = 0,
         on_done: Callable[[int, Any], None] | None = None,
+        keep_going: bool = False,
     ) -> list[Any]:
         """Run packed calls, at most `window` of them handed out at once; return the results in order."""
         if not calls:
@@ -268,7 +274,7 @@ class Executor:
             raise UsageError(msg)
         self._backend.start()  # brings back workers that an earlier error cost
         self._watch.renew()
-        return Feed(self, calls, desc, window or self._window(0, 0), done, on_done).results()
+        return Feed(self, calls, desc, window or self._window(0, 0), done, on_done, keep_going=keep_going).results()
 
     def run_on_workers(self, fn: Callable[..., Any], *args: Any) -> list[Any]:
         """Run ``fn(*args)`` once in every worker; return the results in the order of the workers.

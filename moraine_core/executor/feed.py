@@ -8,7 +8,7 @@ import logging
 import queue
 from typing import TYPE_CHECKING, Any
 
-from moraine_core.errors import MemoryBudgetError, WorkerDiedError
+from moraine_core.errors import DiskFullError, MemoryBudgetError, TasksError, WorkerDiedError
 from moraine_core.executor.memory import gib
 from moraine_core.executor.message import Outcome, pack
 
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from moraine_core.executor.core import Executor
 
 log = logging.getLogger("moraine")
+
+_OF_ALL = (MemoryError, DiskFullError)
+"""Errors that other tasks of the same map would meet as well."""
 
 
 class Feed:
@@ -36,6 +39,8 @@ class Feed:
         Tasks handed out at once.
     on_done
         Called with number and result of each task as it ends.
+    keep_going
+        Whether a task that raises an error of its own leaves the others to be run.
     """
 
     def __init__(
@@ -46,6 +51,8 @@ class Feed:
         window: int,
         done: int,
         on_done: Callable[[int, Any], None] | None,
+        *,
+        keep_going: bool = False,
     ) -> None:
         self._executor = executor
         self._calls = calls
@@ -58,6 +65,8 @@ class Feed:
         self._repeats: dict[int, int] = {}
         self._out: set[int] = set()
         self._error: BaseException | None = None
+        self._keep_going = keep_going
+        self._failures: dict[int, BaseException] = {}
 
     def results(self) -> list[Any]:
         """Run everything."""
@@ -80,6 +89,7 @@ class Feed:
             raise
         if self._error is not None:
             raise self._error
+        self._raise_failures()
         return self._results
 
     def _hand_out(self, number: int) -> None:
@@ -120,8 +130,19 @@ class Feed:
             log.warning("%s: task %d is tried again: %s", self._desc, number, outcome.value)
             backend.start()
             self._hand_out(number)
+        elif self._keep_going and outcome.kind == "raised" and not isinstance(outcome.value, _OF_ALL):
+            self._failures[number] = self._explain(number, outcome)
+            log.warning("%s: task %d failed, the others go on: %s", self._desc, number, outcome.value)
         else:
             self._error = self._explain(number, outcome)
+
+    def _raise_failures(self) -> None:
+        """Raise the one error of a map that went on after it, or all of them together."""
+        if len(self._failures) == 1:
+            raise next(iter(self._failures.values()))
+        if self._failures:
+            texts = {n: f"{self._calls[n]}: {type(e).__name__}: {e}" for n, e in sorted(self._failures.items())}
+            raise with_note(TasksError(texts, len(self._calls)), "", self._desc)
 
     def _explain(self, number: int, outcome: Outcome) -> BaseException:
         task = f"task {number} of {len(self._calls)}: {self._calls[number]}"

@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 
 from moraine_core import ALL, Array, Chunk, ChunkTask, Device, Executor, Layout, Stream, Workers, blocks
-from moraine_core.errors import StoreNotFoundError, TaskError, UsageError, WorkerDiedError
+from moraine_core.errors import StoreNotFoundError, TaskError, TasksError, UsageError, WorkerDiedError
 from moraine_core.executor import progress as progress_module
 from moraine_core.executor.message import Outcome
 from moraine_core.store import ahead, create, describe, parallel_read_zarr
@@ -563,6 +563,34 @@ def test_after_an_error_no_more_tasks_are_begun_and_running_ones_end(tmp_path):
             assert 4 <= begun <= 10
             time.sleep(0.3)
             assert len(list(folder.iterdir())) == begun  # nothing goes on behind the caller's back
+
+
+def test_a_map_that_goes_on_runs_every_task_and_names_all_that_failed(executor):
+    """A12, A44."""
+    done = {}
+    calls = [ChunkTask("executor_tasks:fail_at_some", [x], kwargs={"bad": (3, 17)}) for x in range(30)]
+    with pytest.raises(TasksError) as caught:
+        executor.run_chunk_tasks(calls, desc="x", keep_going=True, on_done=done.__setitem__)
+    assert sorted(done) == [x for x in range(30) if x not in (3, 17)]
+    assert str(caught.value).splitlines()[0] == "2 of 30 tasks failed; the others are done"
+    assert [line.partition(": ")[0] for line in str(caught.value).splitlines()[1:]] == ["task 3", "task 17"]
+    assert "ValueError: number 17 is bad" in str(caught.value)
+
+
+def test_a_map_that_goes_on_raises_a_single_error_as_it_is(executor):
+    done = {}
+    calls = [ChunkTask("executor_tasks:fail_at_some", [x], kwargs={"bad": (3,)}) for x in range(30)]
+    with pytest.raises(ValueError, match="number 3 is bad"):
+        executor.run_chunk_tasks(calls, desc="x", keep_going=True, on_done=done.__setitem__)
+    assert len(done) == 29
+
+
+def test_what_all_tasks_would_meet_ends_a_map_that_goes_on():
+    done = {}
+    calls = [ChunkTask("executor_tasks:fail_at_some", [x], kwargs={"bad": (3,), "kind": "memory"}) for x in range(30)]
+    with Executor(n_workers=1) as executor, pytest.raises(MemoryError, match="number 3 is bad"):
+        executor.run_chunk_tasks(calls, desc="x", keep_going=True, on_done=done.__setitem__)
+    assert len(done) < 10
 
 
 def test_the_next_map_finds_no_answers_of_one_that_failed(executor):

@@ -54,6 +54,14 @@ def test_the_same_call_continues_with_the_tasks_that_are_left(folder, stopped, c
     assert calls_of(run_commands.double, result="y.zarr") == 6, "a run that has ended is done anew"
 
 
+def test_a_plan_that_goes_on_leaves_only_what_failed_to_the_same_call(folder, stopped, calls_of):
+    """A12, A44: one task that fails neither loses the others nor lets an output appear."""
+    stopped(run_commands.double_apart, 2, result="y.zarr")
+    assert not Path("y.zarr").exists()
+    assert calls_of(run_commands.double_apart, result="y.zarr") == 1
+    np.testing.assert_array_equal(read_array("y.zarr"), 2 * X)
+
+
 def test_it_continues_as_often_as_it_is_stopped(folder, stopped, calls_of):
     for _ in range(3):
         stopped(run_commands.double, 2, result="y.zarr")  # one task done each time, the second fails

@@ -63,6 +63,7 @@ def fail(kind, *args):
         "two": TwoArgumentsError,
         "locked": LockedError,
         "exit": SystemExit,
+        "memory": MemoryError,
     }
     raise kinds[kind](*args)
 
@@ -70,6 +71,13 @@ def fail(kind, *args):
 def fail_at(x, bad):
     if x == bad:
         raise ValueError("x")
+    return x
+
+
+def fail_at_some(x, bad, kind="value"):
+    """Raise an error at some numbers."""
+    if x in bad:
+        fail(kind, f"number {x} is bad")
     return x
 
 

@@ -123,6 +123,13 @@ def double(
     return Plan([out], _tasks("twice", source, out, out.chunks, factor=factor))
 
 
+@command("double-apart", family="test")
+def double_apart(source: Source, result: Result) -> Plan:
+    """Multiply numbers; one task that fails does not stop the others."""
+    out = Layout(result, source.shape, "float32", source.chunks)
+    return Plan([out], _tasks("twice", source, out, out.chunks), keep_going=True)
+
+
 @command("center", family="test")
 def center(source: Source, result: Result, chunks: Chunks = None) -> Generator[Plan, list[Any], None]:
     """Subtract the mean: a generator whose second plan depends on the results of the first."""
