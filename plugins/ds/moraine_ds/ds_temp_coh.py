@@ -19,7 +19,7 @@ from moraine_core import (
     blocks,
     command,
 )
-from moraine_raster.networks import TempNet
+from moraine_raster.networks import network_of
 
 POINT_BYTES = 22
 """Bytes of a point while it is computed: all four measures, and its looks in float64."""
@@ -92,13 +92,9 @@ def ds_temp_coh(
         raise UsageError(f"ds-temp-coh: {asked} is asked for without n_looks, which it needs")
     if not 1e-6 <= alpha <= 0.5:
         raise UsageError(f"ds-temp-coh: alpha is {alpha}; expected 1e-6 to 0.5")
-    nimages = ph.shape[1]
-    try:
-        network = TempNet.from_bandwidth(nimages) if image_pairs is None else TempNet.of(image_pairs, nimages)
-    except ValueError as error:
-        raise UsageError(f"ds-temp-coh: image_pairs: {error} of ph {ph.path}") from None
+    network = network_of("ds-temp-coh", image_pairs, "ph", ph, may_be_empty=True)
     if coh.shape[1] != len(network.pairs):
-        of = f"all pairs of the {nimages} images of ph {ph.path}" if image_pairs is None else "image_pairs"
+        of = f"all pairs of the {ph.shape[1]} images of ph {ph.path}" if image_pairs is None else "image_pairs"
         raise UsageError(f"ds-temp-coh: coh {coh.path} has {coh.shape[1]} pairs; expected {len(network.pairs)}, {of}")
     block = coh.chunks[0] if chunks is None else chunks
     layouts = [

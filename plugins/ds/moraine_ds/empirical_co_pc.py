@@ -6,7 +6,6 @@ from collections.abc import Generator  # noqa: TC003 - the host reads the annota
 from typing import Annotated, Any
 
 from moraine_core import ALL, Array, Chunk, ChunkTask, Input, Output, Pairs, Plan, UsageError, command
-from moraine_ds.coherence.pairs import checked_pairs
 from moraine_ds.coherence.plans import (
     Part,
     chunk_sizes,
@@ -18,6 +17,7 @@ from moraine_ds.coherence.plans import (
     window_bytes,
     window_inputs,
 )
+from moraine_raster.networks import network_of
 
 RESULT_BYTES = 256 * 2**20
 """Coherence of a raster chunk that one task may hold anyway; more only if the images it needs take more."""
@@ -69,11 +69,11 @@ def empirical_co_pc(
     moraine empirical-co-pc --rslc rslc.zarr --is-shp-dir is_shp --gix ds_gix.zarr --coh-dir coh --n-looks-dir n_looks
     """
     n_images = rslc.shape[2]
-    if n_images < 2:
-        raise UsageError(f"empirical-co-pc: rslc {rslc.path} has {n_images} images; expected at least 2, to make pairs")
-    pairs = checked_pairs(image_pairs, n_images)
-    if not pairs:
-        raise UsageError("empirical-co-pc: image_pairs is empty; expected at least one pair")
+    network = network_of("empirical-co-pc", image_pairs, "rslc", rslc)
+    try:
+        pairs = network.in_order().pairs
+    except ValueError as error:
+        raise UsageError(f"empirical-co-pc: image_pairs: {error}") from None
     sizes = chunk_sizes("empirical-co-pc", rslc, chunks)
     windows = read_windows("empirical-co-pc", "is_shp_dir", is_shp_dir)
     counted, *tables = yield measuring_plan(

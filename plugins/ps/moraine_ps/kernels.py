@@ -192,7 +192,7 @@ def temp_coh(
     correction of the look angle error).
     """
     nimages = rslc.shape[-1]
-    network = TempNet.from_bandwidth(nimages) if image_pairs is None else TempNet.of(image_pairs, nimages)
+    network = TempNet.chosen(image_pairs, nimages)
     if intf.shape != (*rslc.shape[:-1], len(network.pairs)):
         msg = f"intf has shape {intf.shape}; expected {(*rslc.shape[:-1], len(network.pairs))}, by rslc and the pairs"
         raise ValueError(msg)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from math import prod
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from moraine_core import (
     Array,
@@ -20,7 +20,10 @@ from moraine_core import (
     blocks,
     command,
 )
-from moraine_raster.networks import TempNet
+from moraine_raster.networks import network_of
+
+if TYPE_CHECKING:
+    from moraine_raster.networks import TempNet
 
 
 @command("temp-coh", family="ps", gpu=True, example="moraine_ps.examples:temp_coh")
@@ -66,12 +69,7 @@ def temp_coh(
     *space, nimages = rslc.shape
     if min_pairs < 1:
         raise UsageError(f"temp-coh: min_pairs is {min_pairs}; expected at least 1")
-    try:
-        network = TempNet.from_bandwidth(nimages) if image_pairs is None else TempNet.of(image_pairs, nimages)
-    except ValueError as error:
-        raise UsageError(f"temp-coh: image_pairs: {error} of rslc {rslc.path}") from None
-    if not network.pairs:
-        raise UsageError(f"temp-coh: rslc {rslc.path} has {nimages} images and there are no pairs of them")
+    network = network_of("temp-coh", image_pairs, "rslc", rslc)
     if intf.shape[-1] != len(network.pairs):
         of = f"all pairs of the {nimages} images of rslc {rslc.path}" if image_pairs is None else "image_pairs"
         raise UsageError(f"temp-coh: intf {intf.path} has {intf.shape[-1]} pairs; expected {len(network.pairs)}, {of}")

@@ -10,11 +10,15 @@ from math import isqrt
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from moraine_core import UsageError
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     import numpy as np
     from numpy.typing import NDArray
+
+    from moraine_core import Array as DeclaredArray
 
 
 @dataclass(frozen=True)
@@ -67,6 +71,11 @@ class TempNet:
         return cls(tuple(plain), 1 + max(map(max, plain), default=-1) if nimages is None else nimages)
 
     @classmethod
+    def chosen(cls, pairs: Iterable[Sequence[int]] | NDArray[Any] | None, nimages: int) -> TempNet:
+        """Return the network of given pairs, or of all pairs of the images for None."""
+        return cls.from_bandwidth(nimages) if pairs is None else cls.of(pairs, nimages)
+
+    @classmethod
     def from_bandwidth(cls, nimages: int, bandwidth: int | None = None) -> TempNet:
         """Return all pairs of images that lie close to each other in the order of dates.
 
@@ -117,6 +126,25 @@ class TempNet:
         """Whether every pair has the earlier image first and the pairs ascend by reference, then secondary."""
         return list(self.pairs) == sorted((min(pair), max(pair)) for pair in self.pairs)
 
+    def in_order(self) -> TempNet:
+        """Return this network, for what needs it sorted.
+
+        Raises
+        ------
+        ValueError
+            A pair has the later image first, or comes before one that it should follow.
+        """
+        before = (-1, -1)
+        for row, pair in enumerate(self.pairs):
+            if pair[0] > pair[1] or pair < before:
+                raise ValueError(
+                    f"pair {row} is {pair}, after {before}; expected the earlier image first, and pairs that ascend"
+                    if row
+                    else f"pair 0 is {pair}; expected the earlier image first"
+                )
+            before = pair
+        return self
+
     @property
     def is_complete(self) -> bool:
         """Whether these are all pairs of the images, in the order of a packed coherence matrix."""
@@ -160,6 +188,44 @@ class TempNet:
 
         rows = {pair: row for row, pair in enumerate(self.pairs)}
         return np.array([rows.get((int(ref), int(sec)), -1) for ref, sec in pairs], dtype=np.int32)
+
+
+def network_of(
+    name: str,
+    image_pairs: Sequence[Sequence[int]] | None,
+    parameter: str,
+    stack: DeclaredArray,
+    *,
+    may_be_empty: bool = False,
+) -> TempNet:
+    """Return the network of a command's pairs of the images of a stack.
+
+    Parameters
+    ----------
+    name
+        Name of the command.
+    image_pairs
+        Its pairs; None for all.
+    parameter, stack
+        Name of the parameter that holds the images, and the array, images last.
+    may_be_empty
+        Whether there may be no pair.
+
+    Raises
+    ------
+    UsageError
+        A pair is of a single image, of one that is not there, or occurs twice; or there is no pair.
+    """
+    try:
+        network = TempNet.chosen(image_pairs, stack.shape[-1])
+    except ValueError as error:
+        raise UsageError(f"{name}: image_pairs: {error} of {parameter} {stack.path}") from None
+    if network.pairs or may_be_empty:
+        return network
+    if image_pairs is None:
+        found = f"{parameter} {stack.path} has {stack.shape[-1]} images; expected at least 2, to make pairs"
+        raise UsageError(f"{name}: {found}")
+    raise UsageError(f"{name}: image_pairs is empty; expected at least one pair")
 
 
 def nimages_of(n_pairs: int) -> int:

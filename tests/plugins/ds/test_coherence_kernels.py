@@ -263,11 +263,11 @@ def test_no_points_and_no_pairs_are_empty_results():
 @pytest.mark.parametrize(
     ("pairs", "text"),
     [
-        ([(1, 0)], r"pair 0 is \(1, 0\); expected 0 <= reference < secondary < 4"),
+        ([(1, 0)], r"pair 0 is \(1, 0\); expected the earlier image first"),
         ([(0, 4)], r"pair 0 is \(0, 4\)"),
         ([(-1, 2)], r"pair 0 is \(-1, 2\)"),
-        ([(0, 2), (0, 1)], r"pair 1, \(0, 1\), follows \(0, 2\)"),
-        ([(0, 2), (0, 2)], r"pair 1, \(0, 2\), follows \(0, 2\)"),
+        ([(0, 2), (0, 1)], r"pair 1 is \(0, 1\), after \(0, 2\)"),
+        ([(0, 2), (0, 2)], r"pair 1 is \(0, 2\), the images of pair 0"),
     ],
 )
 def test_pairs_that_are_not_sorted_or_not_of_the_stack_are_named(pairs, text):

@@ -252,9 +252,9 @@ def test_a_directory_with_a_lost_chunk_is_refused(scene):
 @pytest.mark.parametrize(
     ("options", "text"),
     [
-        ({"image_pairs": [[1, 0]]}, r"pair 0 is \(1, 0\); expected 0 <= reference < secondary < 5"),
+        ({"image_pairs": [[1, 0]]}, r"pair 0 is \(1, 0\); expected the earlier image first"),
         ({"image_pairs": [[0, 5]]}, r"pair 0 is \(0, 5\)"),
-        ({"image_pairs": [[0, 2], [0, 1]]}, r"pair 1, \(0, 1\), follows \(0, 2\)"),
+        ({"image_pairs": [[0, 2], [0, 1]]}, r"pair 1 is \(0, 1\), after \(0, 2\)"),
         ({"image_pairs": []}, "image_pairs is empty"),
         ({"chunks": (0, 5)}, r"chunks are \(0, 5\); expected positive sizes"),
         ({"chunks": (-2, 5)}, r"chunks are \(-2, 5\)"),

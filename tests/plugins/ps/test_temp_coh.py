@@ -273,7 +273,7 @@ def test_pairs_that_do_not_fit_are_refused(tmp_path, n_pairs, options, fault):
 
 
 def test_a_single_image_has_no_pairs(tmp_path):
-    with pytest.raises(UsageError, match=r"rslc .* has 1 images and there are no pairs of them"):
+    with pytest.raises(UsageError, match=r"rslc .* has 1 images; expected at least 2, to make pairs"):
         run(tmp_path, np.ones((6, 8, 0), np.complex64), np.ones((6, 8, 1), np.complex64))
 
 

@@ -90,6 +90,15 @@ def test_unsorted_and_reversed_pairs_are_taken_as_they_are():
     assert not TempNet.of([(0, 2), (0, 1), (1, 2)]).is_complete
 
 
+def test_what_needs_order_names_the_first_pair_out_of_it():
+    network = TempNet.from_bandwidth(4, 2)
+    assert network.in_order() is network
+    with pytest.raises(ValueError, match=r"pair 0 is \(2, 1\); expected the earlier image first"):
+        TempNet.of([(2, 1), (0, 1)]).in_order()
+    with pytest.raises(ValueError, match=r"pair 2 is \(0, 1\), after \(1, 2\)"):
+        TempNet.of([(0, 2), (1, 2), (0, 1)]).in_order()
+
+
 @pytest.mark.parametrize(
     ("pairs", "fault"),
     [

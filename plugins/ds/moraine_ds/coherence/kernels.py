@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from moraine_core.device import array_module
-from moraine_ds.coherence.pairs import checked_pairs
 from moraine_ds.coherence.speckle import speckle_correlation
+from moraine_raster.networks import TempNet
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -72,7 +72,7 @@ def empirical_co_pc(
     interferometric data-stacks: SqueeSAR. IEEE TGRS 49(9), 3460-3470.
     """
     check_shapes(rslc, gix, is_shp)
-    pairs = checked_pairs(None if image_pairs is None else np.asarray(image_pairs).tolist(), rslc.shape[2])
+    pairs = TempNet.chosen(image_pairs, rslc.shape[2]).in_order().pairs
     xp: Any = array_module(rslc)
     out = xp.empty((len(pairs), len(gix)), dtype=xp.complex64)
     if out.size:

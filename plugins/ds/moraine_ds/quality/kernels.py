@@ -93,7 +93,7 @@ def ds_temp_coh(
     Gilbert, E. N. (1959): Random graphs. The Annals of Mathematical Statistics 30(4), 1141-1144.
     """
     n_points, nimages = ph.shape
-    network = TempNet.from_bandwidth(nimages) if image_pairs is None else TempNet.of(image_pairs, nimages)
+    network = TempNet.chosen(image_pairs, nimages)
     if coh.shape != (n_points, len(network.pairs)):
         msg = (
             f"coh has shape {coh.shape} and ph {ph.shape}; expected coh {(n_points, len(network.pairs))}, one row per "
