@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from moraine_ds.phase_linking import _cpu
+from moraine_ds.phase_linking.inverse._cpu import adaptive_beta
 from moraine_ds.phase_linking.kernels import emi
 
 ANGLES = np.array([0.3, 1.0, 0.5])
@@ -134,7 +135,7 @@ def test_one_image_has_the_phase_zero():
     [(-0.1, 5, 0.1666667), (-0.5, 30, 0.5), (1e-6, 20, 1.989624e-4), (0.01, 10, 0)],
 )
 def test_the_least_regularization_of_given_eigenvalues(smallest, largest, beta):
-    found = _cpu.adaptive_beta(smallest, largest)
+    found = adaptive_beta(smallest, largest)
     assert found == pytest.approx(beta, rel=1e-6)
     if smallest == -0.1:
         assert (1 - found) * smallest + found == pytest.approx(0.0833333, abs=1e-7)

@@ -9,7 +9,8 @@ from typing import Any
 import cupy as cp
 import numpy as np
 
-from moraine_ds.phase_linking._cpu import GROUP, REAL_STEPS, STEPS
+from moraine_ds.phase_linking.eigenvalues._cpu import REAL_STEPS
+from moraine_ds.phase_linking.layout._cpu import GROUP, STEPS
 
 SHARED_WORDS = 12 << 10
 """Shared memory of a block that every GPU since 2020 has, in 8 bytes: matrices of more than 138 images have no room."""

@@ -1,4 +1,4 @@
-// EMI, one block of threads per point; _cpu.py says what the steps are for, kernels.py what is computed.
+// EMI, one block of threads per point; the modules `_cpu` beside say what the steps are for, kernels.py what is computed.
 //
 // One Hermitian matrix per point, its upper triangle packed by rows, is all that is large: 8 bytes for each of
 // m (m + 1) / 2 elements, in shared memory where that has room (34 KB of 227 for 92 images), so that several points are
@@ -216,7 +216,7 @@ static __device__ __forceinline__ void multiply(const Point& p, const float2* x,
 }
 
 // Largest eigenvalue of the tridiagonal matrix of k steps, to result[0], and how far beta[k - 1] lets it be off, to
-// result[1]; its eigenvector. One thread; see _cpu.py.
+// result[1]; its eigenvector. One thread; see eigenvalues/_cpu.py.
 static __device__ void largest_ritz(const Point& p, int k) {
     const double *alpha = p.alpha, *beta = p.beta;
     double theta = alpha[0], scale = 0;

@@ -1,0 +1,1 @@
+"""Extreme eigenvalues of the modulus."""

@@ -1,0 +1,1 @@
+"""Eigenvector of the smallest eigenvalue."""

@@ -1,0 +1,1 @@
+"""Weights: the inverse of the regularized modulus."""

@@ -1,0 +1,1 @@
+"""Matrices of one point in memory."""
