@@ -11,18 +11,22 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 PROJECTS := pyproject.toml $(wildcard plugins/*/pyproject.toml)
 TEST_TOOLS := $(shell sed -n '/^dev = \[/,/^\]/{s/^ *"\(.*\)",.*/"\1"/p}' pyproject.toml)
+# tests on all cores, but few at a time: some fill memory on purpose
+SIDE_BY_SIDE := --numprocesses auto --maxprocesses 4 --dist worksteal
 
 .PHONY: demo test lint floors bench clean
 
 demo: $(VENV)/installed
 	$(BIN)/moraine run pipelines/demo.toml
 	@echo
-	@echo "Persistent scatterers are in demo/ps, distributed ones in demo/ds, pictures in demo/.moraine/demo/quicklook."
-	@echo "What they show: docs/scatterers.md"
+	$(BIN)/python tools/demo_truth.py demo
+	@echo
+	@echo "Persistent scatterers are in demo/ps, distributed ones in demo/ds, the time series of both in demo/unw,"
+	@echo "pictures in demo/.moraine/demo/quicklook. What they show: docs/scatterers.md and docs/unwrapping.md"
 	@echo "See what was done: $(BIN)/moraine status pipelines/demo.toml"
 
 test: $(VENV)/tools
-	$(BIN)/python -m pytest $(PYTEST)
+	$(BIN)/python -m pytest $(SIDE_BY_SIDE) $(PYTEST)
 
 # the whole suite once more, with the lowest versions that the packages allow
 floors: $(VENV)/tools
@@ -30,7 +34,7 @@ floors: $(VENV)/tools
 	$(BIN)/python tools/floors.py > $(VENV)-floors/floors.txt
 	$(VENV)-floors/bin/python -m pip install --quiet --disable-pip-version-check \
 	  --constraint $(VENV)-floors/floors.txt --requirement requirements-all.txt $(TEST_TOOLS)
-	MORAINE_CACHE_DIR=$(VENV)-floors/cache $(VENV)-floors/bin/python -m pytest $(PYTEST)
+	MORAINE_CACHE_DIR=$(VENV)-floors/cache $(VENV)-floors/bin/python -m pytest $(SIDE_BY_SIDE) $(PYTEST)
 
 lint: $(VENV)/tools
 	$(BIN)/ruff check .

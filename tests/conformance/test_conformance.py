@@ -84,12 +84,20 @@ VARIANTS = {
     "ds-temp-coh": [without("n_looks", "t_coh_w", "eff_n_pairs", "n_components"), all_pairs_of_four_images],
     "empirical-co-emi-temp-coh-pc": [without("t_coh_w_dir", "eff_n_pairs_dir", "n_components_dir", "batch_size")],
     "empirical-co-pc": [without("n_looks_dir", "image_pairs")],
+    "gamma-mcf-pt": [without("weight")],
+    "emcf-pc": [without("temporal_cost", "dates", "weight", "island")],
     "image-pairs": [pairs_of_a_stack],
     "load-gamma-look-vector": [look_vectors_of_heights],
+    "n2f": [without("trust", "image_pairs"), without("chunks", "out_chunks")],
     "pc-pyramid": [points_by_lines_and_pixels],
     "polygon-mask": [
         radar_polygons(shape=(29, 21), chunks=(8, 9)),
         radar_polygons(gix=np.argwhere(np.random.default_rng(1).random((29, 21)) < 0.3)),
+    ],
+    "mcf-pc": [
+        without("weight", "variance", "island", "earth_cost", "ref_point"),
+        lambda arguments: {**without("variance")(arguments), "spatial_cost": "length"},
+        lambda arguments: {**arguments, "tile": 60},
     ],
     "pc-concat": [without("key")],
     "pc-diff": [without("pc1", "pc"), in_gix_order("idx1", "idx2")],
@@ -99,6 +107,9 @@ VARIANTS = {
     "pc-sort": [without("pc_in", "pc"), without("key", "shape")],
     "pc-union": [without("pc1", "pc2", "pc"), in_gix_order("idx1", "idx2")],
     "shp-test": [without("pvalue", "calibrate"), without("chunks")],
+    "unwrap-correct-closure-pc": [
+        without("misclosure_fraction", "change_fraction", "correction", "region", "out_chunks")
+    ],
 }
 
 

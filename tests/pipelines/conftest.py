@@ -1,4 +1,4 @@
-"""A simulated stack that has gone through the pipelines of scatterers, for all tests of what came out."""
+"""A simulated stack that has gone through the pipelines, for all tests of what came out."""
 
 from __future__ import annotations
 
@@ -17,6 +17,8 @@ VARIABLES = {
     "01_load.toml": {},
     "02_ps.toml": {"shape": "240,320", "adi_max": "0.25"},
     "03_ds.toml": {"shape": "240,320", "block": "100,130"},
+    "04_merge.toml": {"shape": "240,320"},
+    "05_unwrap.toml": {"shape": "240,320"},
 }
 
 

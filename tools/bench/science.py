@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from measure import Row, in_turn, seconds
+from peer import started
 
 if TYPE_CHECKING:
     import argparse
@@ -44,7 +41,7 @@ def rows(chosen: argparse.Namespace) -> Iterator[Row]:
     with tempfile.TemporaryDirectory(prefix="moraine-bench-", dir=Path(__file__).parents[3]) as name:
         folder = Path(name)
         data = _data(folder, chosen)
-        with _peer(folder, chosen.peer) as ask:
+        with started("science_peer.py", folder, [PEER], chosen.peer) as ask:
             for kernel, bar, words in (
                 ("amp-disp", 0.7, f"amp-disp of {size}"),
                 ("shp-test", 0.3, f"SHP test 11 x 11 with selection of {size}"),
@@ -148,31 +145,3 @@ def _kept(folder: Path, kernel: str) -> Any:
     import numpy as np
 
     return np.load(folder / f"peer_{kernel}.npy")
-
-
-@contextmanager
-def _peer(folder: Path, python: Path | None) -> Iterator[Callable[[str], float]]:
-    """Run the peer in an environment of its own; yield the function that times one of its kernels."""
-    if python is None:
-        subprocess.run([sys.executable, "-m", "venv", str(folder / "peer")], check=True)
-        python = folder / "peer" / "bin" / "python"
-        subprocess.run([str(python), "-m", "pip", "install", "-q", PEER], check=True)
-    script = Path(__file__).with_name("science_peer.py")
-    process = subprocess.Popen(
-        [str(python), str(script), str(folder)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},  # its loops are parallel; threads of BLAS within stall them
-    )
-
-    def ask(kernel: str) -> float:
-        if process.stdin is None or process.stdout is None:
-            raise RuntimeError
-        process.stdin.write(f"{kernel}\n")
-        process.stdin.flush()
-        return float(process.stdout.readline())
-
-    with process:
-        yield ask
-        process.communicate()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +19,7 @@ from moraine_core import MoraineError
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-LOG_TAIL = 12
+LOG_TAIL = 20
 """Lines of a program's output that an error repeats."""
 
 
@@ -48,7 +49,12 @@ class Product:
 
 
 def make(
-    words: Sequence[str | Product], products: Sequence[Product], inputs: Sequence[str], *, threads: int = 1
+    words: Sequence[str | Product],
+    products: Sequence[Product],
+    inputs: Sequence[str],
+    *,
+    threads: int = 1,
+    log: Path | None = None,
 ) -> None:
     """Run a program unless its products are there already.
 
@@ -62,6 +68,8 @@ def make(
         Files that it reads.
     threads
         ``OMP_NUM_THREADS`` of the program.
+    log
+        File to which all that the program says is added; ``gamma.log`` beside the first product by default.
 
     Raises
     ------
@@ -76,7 +84,7 @@ def make(
         Path(product.path).parent.mkdir(parents=True, exist_ok=True)
         for path in (product.part, product.path, f"{product.path}.json"):
             Path(path).unlink(missing_ok=True)
-    log = Path(products[0].path).parent / "gamma.log"
+    log = log or Path(products[0].path).parent / "gamma.log"
     _run([word.part if isinstance(word, Product) else word for word in words], log, threads)
     for product in products:
         found = os.stat(product.part).st_size if Path(product.part).is_file() else None
@@ -127,8 +135,16 @@ def _run(words: Sequence[str], log: Path, threads: int) -> None:
         file.write(f"$ {' '.join(words)}\n{done.stdout}\nexit code {done.returncode}\n")
     if done.returncode != 0:
         tail = "\n".join(done.stdout.splitlines()[-LOG_TAIL:])
-        msg = f"{' '.join(words)} ended with exit code {done.returncode}; expected 0; see {log}:\n{tail}"
+        msg = f"{' '.join(words)} ended with {_ending(done.returncode)}; expected exit code 0; see {log}:\n{tail}"
         raise GammaError(msg)
+
+
+def _ending(returncode: int) -> str:
+    """Return how a program ended: by which signal, or with which exit code."""
+    if returncode >= 0:
+        return f"exit code {returncode}"
+    is_known = -returncode in signal.valid_signals()
+    return f"signal {signal.Signals(-returncode).name if is_known else -returncode}"
 
 
 # ----------------------------------------------------------------------------------------------------- the programs

@@ -1,16 +1,17 @@
-"""What the tests of the loaders share: stacks in GAMMA's format, stand-ins for its programs, a small TIFF reader."""
+"""What the tests of the loaders share: stacks in GAMMA's format and stand-ins for its programs."""
 
 from __future__ import annotations
 
 import os
-import struct
 import sys
-from pathlib import Path
+from typing import TYPE_CHECKING
 
-import numpy as np
 import pytest
 
 from moraine_load import examples
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 STAND_IN = '''#!{python}
 """Stands in for GAMMA's programs: checks its arguments, notes the call, and writes something that can be told."""
@@ -120,50 +121,3 @@ def programs(tmp_path, monkeypatch) -> Programs:
 def stack(tmp_path) -> dict[str, str]:
     """Return the paths of a small stack of three images, in a folder with spaces in its name."""
     return examples.write_stack(tmp_path / "a stack of GAMMA", (13, 17))
-
-
-def read_tiff(path):
-    """Return the one image of a simple TIFF: strips, plain or packed bits."""
-    raw = Path(path).read_bytes()
-    order = {b"II": "<", b"MM": ">"}[raw[:2]]
-    (start,) = struct.unpack(f"{order}I", raw[4:8])
-    (count,) = struct.unpack(f"{order}H", raw[start : start + 2])
-    tags = {}
-    for k in range(count):
-        at = start + 2 + 12 * k
-        tag, kind, number = struct.unpack(f"{order}HHI", raw[at : at + 8])
-        if kind not in (3, 4):
-            continue
-        code, size = {3: ("H", 2), 4: ("I", 4)}[kind]
-        place = at + 8 if size * number <= 4 else struct.unpack(f"{order}I", raw[at + 8 : at + 12])[0]
-        tags[tag] = struct.unpack(f"{order}{number}{code}", raw[place : place + size * number])
-    width, nlines, bits, form = tags[256][0], tags[257][0], tags[258][0], tags.get(339, (1,))[0]
-    strips = [raw[begin : begin + size] for begin, size in zip(tags[273], tags[279], strict=True)]
-    data = b"".join(map(unpacked, strips) if tags[259][0] == 32773 else strips)
-    name = {1: "u", 2: "i", 3: "f", 5: "i"}[form]
-    size = bits // 16 if form == 5 else bits // 8
-    values = np.frombuffer(data, f"{order}{name}{size}").reshape(nlines, -1)
-    if form == 5:
-        return values[:, ::2] + 1j * values[:, 1::2]
-    assert values.shape[1] == width
-    return values
-
-
-def unpacked(strip):
-    """Return the bytes of a strip with packed bits."""
-    out, at = bytearray(), 0
-    while at < len(strip):
-        head, at = strip[at], at + 1
-        if head < 128:
-            out += strip[at : at + head + 1]
-            at += head + 1
-        elif head > 128:
-            out += strip[at : at + 1] * (257 - head)
-            at += 1
-    return bytes(out)
-
-
-@pytest.fixture(scope="session")
-def tiff():
-    """Return the reader of simple TIFF files."""
-    return read_tiff

@@ -135,6 +135,15 @@ def test_the_scale_follows_the_density_of_the_points():
         assert right_share(plain, truth, part) < 0.5
 
 
+@pytest.mark.parametrize("slope", [(1.0, 0.5), (-2.5, 0.2), (3.0, -0.1)])
+def test_a_slope_of_less_than_half_a_cycle_per_pixel_is_not_taken_for_one_of_more(slope):
+    """On a raster whose pixels are long, slopes a cycle per pixel apart look the same; the smaller one is meant."""
+    points = np.argwhere(np.ones((60, 60), bool))
+    truth = points @ np.array(slope)
+    net = network(points, triangulate(points, (14.0, 3.0)), (14.0, 3.0))
+    assert right_share(unwrap(net, wrap(truth)), truth) == 1
+
+
 @pytest.mark.parametrize("seed", [0, 1])
 def test_statistics_get_more_cycles_right_than_constant_costs(seed):
     """1 rad of noise on a bowl with slopes up to 2 rad per edge: near the share that whole cycles of noise allow."""

@@ -11,6 +11,7 @@ from numba import njit
 
 from moraine_ds.coherence import _cpu as coherence
 from moraine_ds.phase_linking import _cpu as linking
+from moraine_ds.phase_linking.layout._cpu import workspace
 from moraine_ds.quality import _cpu as quality
 
 
@@ -38,7 +39,7 @@ def points(
     _, az_win, r_win = is_shp.shape
     n_images = block.shape[2]
     samples = coherence.workspace(az_win * r_win, n_images)
-    matrices = linking.workspace(n_images)
+    matrices = workspace(n_images)
     phasors, pairs, edge, sets = quality.workspace(n_images, len(sec))
     coh = np.empty(len(sec), np.complex64)
     for i in range(len(gix)):

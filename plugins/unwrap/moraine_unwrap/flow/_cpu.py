@@ -14,6 +14,9 @@ from numba import njit
 FAR = np.int64(2**62)
 """Distance of a node that no search has reached."""
 
+TINY = 1e-60
+"""A sample of a smaller square is missing: zero is no data."""
+
 ROUNDS = (16, 256, 4096)
 """Most nodes that a search may settle in the first rounds; those that find no partner wait for the next round.
 
@@ -225,9 +228,10 @@ def contract(edges, signed_edge, twin, is_missing):
 
 
 @njit(nogil=True, cache=True)
-def spanning_forest(edges, is_missing):
+def spanning_forest(edges, is_link, is_missing):
     """Return steps that lead from vertex to vertex over all islands, and the island of every vertex (-1: missing).
 
+    Only edges that are links are taken.
     Step i goes to ``to[i]`` from ``origin[i]`` (-1 where an island begins) along the edge ``step[i]``, ``~edge`` where
     it runs downward. Vertices come in the order of their distance from the first of the island.
     """
@@ -266,7 +270,7 @@ def spanning_forest(edges, is_missing):
             done += 1
             for j in range(begin[p], begin[p + 1]):
                 q = edges[j, 1]
-                if island[q] < 0 and not is_missing[q]:
+                if island[q] < 0 and is_link[j] and not is_missing[q]:
                     island[q] = n_islands
                     to[found] = q
                     origin[found] = p
@@ -275,7 +279,7 @@ def spanning_forest(edges, is_missing):
             for j in range(begin_back[p], begin_back[p + 1]):
                 e = back[j]
                 q = edges[e, 0]
-                if island[q] < 0 and not is_missing[q]:
+                if island[q] < 0 and is_link[e] and not is_missing[q]:
                     island[q] = n_islands
                     to[found] = q
                     origin[found] = p
@@ -283,6 +287,33 @@ def spanning_forest(edges, is_missing):
                     found += 1
         n_islands += 1
     return to[:found].copy(), origin[:found].copy(), step[:found].copy(), island
+
+
+# -- phases ------------------------------------------------------------------------------------------------------------
+
+
+@njit(nogil=True, cache=True)
+def image_phase(ph):
+    """Return the phase of samples in radians, nan where they are missing."""
+    out = np.empty(len(ph), np.float64)
+    for i in range(len(ph)):
+        real, imag = np.float64(ph[i].real), np.float64(ph[i].imag)
+        is_valid = TINY <= real * real + imag * imag < np.inf
+        out[i] = np.arctan2(imag, real) if is_valid else np.nan
+    return out
+
+
+@njit(nogil=True, cache=True)
+def pair_phase(ref, sec):
+    """Return the phase of ref less that of sec in radians, nan where one of both is missing."""
+    out = np.empty(len(ref), np.float64)
+    for i in range(len(ref)):
+        a, b = np.float64(ref[i].real), np.float64(ref[i].imag)
+        c, d = np.float64(sec[i].real), np.float64(sec[i].imag)
+        is_valid = TINY <= a * a + b * b < np.inf and TINY <= c * c + d * d < np.inf
+        sine = b * c - a * d + 0.0  # never -0.0, so that half a cycle is pi and not -pi
+        out[i] = np.arctan2(sine, a * c + b * d) if is_valid else np.nan
+    return out
 
 
 # -- residues and costs ------------------------------------------------------------------------------------------------
@@ -378,7 +409,9 @@ def sift(heap_distance, heap_node, size):
 
 @njit(nogil=True, cache=True)
 def min_cost_flow(twin, head, start, arcs, cost, supply):
-    """Return the flow along each half-edge at the least total cost, and that cost. The supplies are used up.
+    """Return the flow along each half-edge at the least total cost, that cost, and potentials that prove it the least.
+
+    The supplies are used up.
 
     Successive shortest paths: from one node after the other, Dijkstra's algorithm finds the nearest node of the
     opposite supply by reduced costs ``residual cost + potential[tail] - potential[head] >= 0``. These stay so when the
@@ -465,7 +498,18 @@ def min_cost_flow(twin, head, start, arcs, cost, supply):
                     supply[source] -= sign
                     if end != n_tri:
                         supply[end] += sign
-    return flow, total
+    return flow, total, potential
+
+
+@njit(nogil=True, cache=True)
+def is_optimal(twin, head, cost, flow, potential):
+    """Return whether no arc has a negative reduced cost: then no closed way of arcs would lower the total."""
+    for h in range(len(twin)):
+        back = twin[h]
+        residual = np.int64(cost[h]) if flow[h] >= 0 else -np.int64(cost[back])
+        if residual + potential[head[back]] - potential[head[h]] < 0:
+            return False
+    return True
 
 
 # -- integration -------------------------------------------------------------------------------------------------------

@@ -85,7 +85,8 @@ def statistical_costs(
 
     The slope of a cell of 32 vertices is the one, of all below half a cycle per typical edge length, with the largest
     sum of ``cos(difference - slope * edge)`` over its edges and those of 1 to 8 cells before and behind: the fewest for
-    which the sum exceeds five standard deviations of pure noise; 0 if it never does. A slope holds for edges up to
+    which the sum exceeds five standard deviations of pure noise; 0 if it never does. On a raster it is at most half a
+    cycle per pixel, since larger ones look the same. A slope holds for edges up to
     twice the typical length, and less and less up to four times, for its error grows along the way.
 
     The variance v is the sum of the given ones of both ends, and of what the cell shows beyond them:
@@ -134,7 +135,7 @@ def statistical_costs(
         precision *= np.maximum(np.exp(-noise / 2), LEAST_PRECISION).astype(np.float32)
     walk = slopes.lattice()
     score, squares = slopes.scores(net.position, net.edges, known, precision, net.cell_start, net.cell_scale, walk)
-    slope = slopes.best_slopes(score, squares, net.cell_scale, walk)
+    slope = slopes.best_slopes(score, squares, net.cell_scale, walk, *net.most_slope)
     cycles, rest = slopes.residual_phases(net.position, net.edges, known, slope, net.cell_scale)
     local = slopes.local_variances(net.position, net.edges, rest, precision, net.cell_start, net.cell_scale)
     quality = _quality(net, weight)

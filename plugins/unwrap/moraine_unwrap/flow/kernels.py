@@ -19,7 +19,7 @@ from moraine_unwrap.flow.networks import of_vertices, without
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from moraine_unwrap.flow.networks import Float64, Int32, Network
+    from moraine_unwrap.flow.networks import Float64, Int32, Network, Vertices
 
 MOST_COST = 2**31 - 1
 """Largest cost of an edge, earth cost included: costs are int32."""
@@ -85,12 +85,23 @@ def fit_cycles(net: Network, cycles: Int32, costs: Int32, earth_cost: int = 1) -
     ------
     ValueError
         If the earth cost is below 1, or a cost is negative or exceeds 2**31 - 1.
+    ArithmeticError
+        If the flow that was found leaves a residue, or its potentials do not prove that it is the cheapest.
 
     References
     ----------
     Costantini, M. (1998): A novel phase unwrapping method based on network programming. IEEE TGRS 36(3), 813-821.
     Costantini, M., Rosen, P. A. (1999): A generalized phase unwrapping approach for sparse data. IGARSS, 267-269.
     Ahuja, R. K., Magnanti, T. L., Orlin, J. B. (1993): Network Flows, chapter 9.
+    """
+    edge_cycles, cost = settle(net, cycles, costs, earth_cost)
+    return CycleFit(_cpu.integrate(net.to, net.origin, net.step, edge_cycles, len(net.points)), cost)
+
+
+def settle(net: Network, cycles: Int32, costs: Int32, earth_cost: int = 1) -> tuple[Int32, int]:
+    """Cheapest cycles of the edges that do not contradict each other around any triangle, and what they cost.
+
+    Parameters and errors are those of `fit_cycles`; the cycles of the edges are ``(E,)`` int32.
     """
     if earth_cost < 1:
         raise ValueError(f"earth_cost is {earth_cost}; expected at least 1")
@@ -102,10 +113,12 @@ def fit_cycles(net: Network, cycles: Int32, costs: Int32, earth_cost: int = 1) -
     cost = _cpu.arc_costs(net.signed_edge, net.twin, costs, earth_cost)
     n_nodes = len(net.signed_edge) // 3 + len(net.start)
     supply = _cpu.supplies(net.head, net.twin, _cpu.residues(net.signed_edge, cycles), n_nodes)
-    flow, total = _cpu.min_cost_flow(net.twin, net.head, net.start, net.arcs, cost, supply)
-    wished = cycles.copy()
-    _cpu.add_flow(net.signed_edge, net.twin, flow, wished)
-    return CycleFit(_cpu.integrate(net.to, net.origin, net.step, wished, len(net.points)), int(total))
+    flow, total, potential = _cpu.min_cost_flow(net.twin, net.head, net.start, net.arcs, cost, supply)
+    if supply.any() or not _cpu.is_optimal(net.twin, net.head, cost, flow, potential):
+        raise ArithmeticError("the flow does not remove all residues at the least cost: its potentials do not prove it")
+    settled = cycles.copy()
+    _cpu.add_flow(net.signed_edge, net.twin, flow, settled)
+    return settled, int(total)
 
 
 def unwrap(
@@ -173,21 +186,67 @@ def unwrap(
     else:
         cycles = _cpu.wrapped_cycles(known, net.edges)
     fit = fit_cycles(net, cycles, costs, earth_cost)
-    k = fit.cycles
+    return leveled(net, wrapped, fit.cycles, net.island, fit.cost, reference)
+
+
+def leveled(net: Vertices, wrapped: Float64, cycles: Int32, island: Int32, cost: int, reference: int) -> Unwrapped:
+    """Unwrapped phase of the points from the cycles of the vertices; the reference keeps its wrapped phase.
+
+    Parameters
+    ----------
+    net
+        Tells which points the vertices stand for.
+    wrapped
+        Wrapped phase of every point, ``(n_points,)`` float64, in radians, nan where it is missing.
+    cycles, island
+        Whole cycles of every vertex, and the number of its island, -1 where it is missing, ``(V,)`` int32.
+    cost
+        What was paid for them, unitless.
+    reference
+        As in `unwrap`.
+
+    Returns
+    -------
+    Unwrapped
+        As `unwrap` says.
+    """
     is_valid = np.isfinite(wrapped)
-    island = np.where(is_valid, net.island[net.vertex], np.int32(-1))
+    label = np.where(is_valid, island[net.vertex], np.int32(-1))
+    k = cycles
     if is_valid.any():
         base = net.vertex[reference if is_valid[reference] else is_valid.argmax()]
-        k = np.where(net.island == net.island[base], k - k[base], k)
-    if len(net.points) == n_points:
-        return Unwrapped(wrapped + 2 * np.pi * k[net.vertex], island, fit.cost)
-    level = (of_vertex + 2 * np.pi * k)[net.vertex]
-    return Unwrapped(wrapped + 2 * np.pi * np.rint((level - wrapped) / (2 * np.pi)), island, fit.cost)
+        k = np.where(island == island[base], k - k[base], k)
+    if len(net.points) == len(net.vertex):
+        return Unwrapped(wrapped + 2 * np.pi * k[net.vertex], label, cost)
+    level = (of_vertices(net, wrapped, "phase") + 2 * np.pi * k)[net.vertex]
+    return Unwrapped(wrapped + 2 * np.pi * np.rint((level - wrapped) / (2 * np.pi)), label, cost)
+
+
+def image_phase(ph: NDArray[np.complexfloating[Any, Any]]) -> Float64:
+    """Phase of samples.
+
+    Parameters
+    ----------
+    ph
+        Phase history or any part of it, complex, of any shape and modulus. A sample that is nan, infinite or of a
+        modulus below 1e-30 is missing.
+
+    Returns
+    -------
+    ndarray
+        Phase in radians, of the same shape, float64, nan where it is missing.
+
+    Examples
+    --------
+    >>> image_phase(np.array([1j, 0], np.complex64)).round(4).tolist()
+    [1.5708, nan]
+    """
+    phase: Float64 = _cpu.image_phase(ph.ravel())
+    return phase.reshape(ph.shape)
 
 
 def _radians(phase: NDArray[Any]) -> Float64:
     """Phase in radians, nan where it is missing."""
     if phase.dtype.kind == "c":
-        angle = np.angle(phase).astype(np.float64)
-        return np.where(np.isfinite(phase) & (np.abs(phase) > 1e-30), angle, np.nan)
+        return image_phase(phase)
     return np.where(np.isfinite(phase), phase, np.nan).astype(np.float64)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
@@ -57,13 +57,24 @@ class Network(NamedTuple):
     """Edge by which `to` is reached, ``(n_valid,)``: ``~edge`` where the direction is the opposite."""
     island: Int32
     """Number of the connected part that a vertex belongs to, ``(V,)``; -1 for missing ones."""
+    is_link: Bool
+    """Whether cycles are summed along an edge, ``(E,)``; parts that only other edges join are islands."""
     cell_start: Int64
     """First edge of every cell of vertices, and the end."""
     cell_scale: Float64
     """Typical length of the edges of every cell, in steps of a factor of two, in meters."""
+    most_slope: tuple[float, float]
+    """Largest slope in azimuth and range, in radians per meter: half a cycle per pixel. On a raster a larger one cannot
+    be told from a smaller one; infinite for coordinates that are no integers."""
 
 
-def network(points: PointArray, triangulation: Triangulation, spacing: tuple[float, float] = (1.0, 1.0)) -> Network:
+def network(
+    points: PointArray,
+    triangulation: Triangulation,
+    spacing: tuple[float, float] = (1.0, 1.0),
+    *,
+    is_sorted: bool = False,
+) -> Network:
     """Prepare a triangulation for flows: once for all pairs of a stack.
 
     Parameters
@@ -74,6 +85,8 @@ def network(points: PointArray, triangulation: Triangulation, spacing: tuple[flo
         What `moraine_unwrap.triangulation.kernels.triangulate` returns for them.
     spacing
         Pixel spacing in azimuth and range, in meters.
+    is_sorted
+        The points come in the order of the curve already.
 
     Returns
     -------
@@ -90,7 +103,7 @@ def network(points: PointArray, triangulation: Triangulation, spacing: tuple[flo
     firsts = np.flatnonzero(triangulation.vertex == np.arange(triangulation.n_points))
     at = np.asarray(points)
     ground = np.stack([at[firsts, axis] * float(spacing[axis]) for axis in (0, 1)], axis=1)
-    order = along_curve(ground)
+    order = np.arange(len(firsts)) if is_sorted else along_curve(ground)
     position = ground[order]
     n_vertices = len(order)
     rank = np.empty(triangulation.n_points, np.int32)
@@ -101,7 +114,8 @@ def network(points: PointArray, triangulation: Triangulation, spacing: tuple[flo
         edges = _cpu.sorted_edges(triangulation.edges, rank)
     nothing = np.zeros(n_vertices, np.bool_)
     head, start, arcs = _cpu.contract(edges, signed_edge, twin, nothing)
-    to, origin, step, island = _cpu.spanning_forest(edges, nothing)
+    is_link = np.ones(len(edges), np.bool_)
+    to, origin, step, island = _cpu.spanning_forest(edges, is_link, nothing)
     cell_start = slopes.cell_edges(edges, -(-n_vertices // slopes.CELL))
     return Network(
         points=firsts[order].astype(np.int32),
@@ -117,8 +131,10 @@ def network(points: PointArray, triangulation: Triangulation, spacing: tuple[flo
         origin=origin,
         step=step,
         island=island,
+        is_link=is_link,
         cell_start=cell_start,
         cell_scale=_cell_scales(slopes.typical_lengths(position, edges, cell_start)),
+        most_slope=(np.pi / spacing[0], np.pi / spacing[1]) if at.dtype.kind in "iu" else (np.inf, np.inf),
     )
 
 
@@ -149,8 +165,34 @@ def without(net: Network, is_missing: Bool) -> Network:
     [0, -1, 1]
     """
     head, start, arcs = _cpu.contract(net.edges, net.signed_edge, net.twin, is_missing)
-    to, origin, step, island = _cpu.spanning_forest(net.edges, is_missing)
+    to, origin, step, island = _cpu.spanning_forest(net.edges, net.is_link, is_missing)
     return net._replace(head=head, start=start, arcs=arcs, to=to, origin=origin, step=step, island=island)
+
+
+def linked(net: Network, is_link: Bool) -> Network:
+    """Let cycles be summed along some edges only; the flow crosses all of them as before.
+
+    Parameters
+    ----------
+    net
+        A network without missing vertices.
+    is_link
+        True for the edges to sum along, ``(E,)`` bool.
+
+    Returns
+    -------
+    Network
+        Its islands are the parts that these edges connect.
+
+    Examples
+    --------
+    >>> from moraine_unwrap.triangulation.kernels import triangulate
+    >>> points = np.array([[0, 0], [0, 10], [0, 20]])
+    >>> linked(network(points, triangulate(points)), np.array([True, False])).island.tolist()
+    [0, 0, 1]
+    """
+    to, origin, step, island = _cpu.spanning_forest(net.edges, is_link, np.zeros(len(net.points), np.bool_))
+    return net._replace(to=to, origin=origin, step=step, island=island, is_link=is_link)
 
 
 def along_curve(ground: Float64) -> Int64:
@@ -189,7 +231,19 @@ def along_curve(ground: Float64) -> Int64:
     return order
 
 
-def of_vertices(net: Network, values: NDArray[Any], name: str) -> Float64:
+class Vertices(Protocol):
+    """What tells which points vertices stand for: a network, or a cloud that is cut into tiles."""
+
+    @property
+    def points(self) -> Int32:
+        """Point of every vertex, ``(V,)``."""
+
+    @property
+    def vertex(self) -> Int32:
+        """Vertex of every point, ``(n_points,)``."""
+
+
+def of_vertices(net: Vertices, values: NDArray[Any], name: str) -> Float64:
     """Values of the vertices, the smallest one of points at the same place."""
     if values.shape != net.vertex.shape:
         raise ValueError(f"{name} has shape {values.shape}; expected {net.vertex.shape}, one for each point")

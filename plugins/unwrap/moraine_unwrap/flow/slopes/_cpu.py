@@ -222,11 +222,11 @@ def scores(position, edges, phase, precision, start, scale, walk):
 
 
 @compiled
-def best_slopes(score, squares, scale, walk):
+def best_slopes(score, squares, scale, walk, most_x, most_y):
     """Return the slope of each cell, in radians per unit of length, (0, 0) where none is significant.
 
     The score of a cell is summed with those of cells of the same scale around it. The peak on the lattice is refined by
-    a parabola in each direction.
+    a parabola in each direction. Slopes beyond the most in a direction are none.
     """
     n_cells = len(scale)
     at = np.full((2 * REACH + 3, 2 * REACH + 3), -1, np.int32)
@@ -247,13 +247,23 @@ def best_slopes(score, squares, scale, walk):
                         total += score[other]
                         w2 += squares[other]
             added = window
-            best = np.argmax(total)
+            best = most_likely(total, walk, most_x * scale[c], most_y * scale[c])
             if total[best] > SIGNIFICANCE * np.sqrt(w2 / 2) * FIXED:
                 i, j = walk[best, 0] + REACH + 1, walk[best, 1] + REACH + 1
                 out[c, 0] = (walk[best, 0] + vertex_of(total, at[i - 1, j], best, at[i + 1, j])) / scale[c]
                 out[c, 1] = (walk[best, 1] + vertex_of(total, at[i, j - 1], best, at[i, j + 1])) / scale[c]
                 break
     return out
+
+
+@compiled
+def most_likely(total, walk, most_x, most_y):
+    """Return the lattice point of the highest score among those within the most steps in each direction."""
+    best = -1
+    for k in range(len(walk)):
+        if abs(walk[k, 0]) <= most_x and abs(walk[k, 1]) <= most_y and (best < 0 or total[k] > total[best]):
+            best = k
+    return best
 
 
 @compiled

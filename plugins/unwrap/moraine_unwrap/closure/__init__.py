@@ -1,0 +1,1 @@
+"""Correction of unwrapped pairs by the closure of their loops."""

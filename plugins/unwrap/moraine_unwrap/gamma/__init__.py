@@ -1,0 +1,1 @@
+"""Unwrapping by GAMMA's program mcf_pt."""

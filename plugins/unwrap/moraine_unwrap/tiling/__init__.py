@@ -1,0 +1,1 @@
+"""Clouds in tiles: points that are unwrapped part by part where they are too many at once, and joined again."""
