@@ -70,7 +70,7 @@ def emcf_pc(
     island: Island = None,
     out_chunks: Annotated[int | None, "points in a chunk of the outputs; those of ph by default (points)"] = None,
 ) -> Generator[Plan, list[Any], None]:
-    """Unwrap the interferograms of a point cloud together, in time and in space.
+    r"""Unwrap the interferograms of a point cloud together, in time and in space.
 
     Points are linked by a triangulation. Along each edge every pair has a phase difference, known up to whole cycles.
     In time, edge by edge: where the differences of pairs that form a loop do not add up to 0, as few cycles as possible
@@ -108,8 +108,8 @@ def emcf_pc(
 
     Examples
     --------
-    moraine emcf-pc --gix gix.zarr --ph ph.zarr --unw-ph unw.zarr --image-pairs pairs.txt --range-pixel-spacing 2.33
-    --azimuth-pixel-spacing 13.95
+    moraine emcf-pc --gix gix.zarr --ph ph.zarr --unw-ph unw.zarr --image-pairs pairs.txt --range-pixel-spacing 2.33 \
+      --azimuth-pixel-spacing 13.95
     """
     spacing = checked_spacing(NAME, range_pixel_spacing, azimuth_pixel_spacing)
     network = checked_network(NAME, image_pairs, ph)

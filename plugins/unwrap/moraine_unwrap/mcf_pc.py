@@ -66,7 +66,7 @@ def mcf_pc(
     ] = None,
     out_chunks: Annotated[int | None, "points in a chunk of the outputs; those of ph by default (points)"] = None,
 ) -> Generator[Plan, list[Any], None]:
-    """Unwrap the interferograms of a point cloud, each by itself.
+    r"""Unwrap the interferograms of a point cloud, each by itself.
 
     The result is the wrapped phase of ref conj(sec) plus whole cycles, those that are the cheapest on the edges of a
     triangulation of all points. Each pair is solved exactly, and the solution is proven to be the cheapest.
@@ -95,8 +95,8 @@ def mcf_pc(
 
     Examples
     --------
-    moraine mcf-pc --gix gix.zarr --ph ph.zarr --unw-ph unw.zarr --image-pairs pairs.txt --range-pixel-spacing 2.33
-    --azimuth-pixel-spacing 13.95
+    moraine mcf-pc --gix gix.zarr --ph ph.zarr --unw-ph unw.zarr --image-pairs pairs.txt --range-pixel-spacing 2.33 \
+      --azimuth-pixel-spacing 13.95
     """
     spacing = checked_spacing(NAME, range_pixel_spacing, azimuth_pixel_spacing)
     pairs = checked_network(NAME, image_pairs, ph).pairs

@@ -61,7 +61,7 @@ def unwrap_correct_closure_pc(
         Blocks1D | None, "points that a task works on, a chunk of the outputs; those of ph by default (points)"
     ] = None,
 ) -> Generator[Plan, list[Any], None]:
-    """Correct unwrapped pairs so that all their loops close, and write the time series of the phase.
+    r"""Correct unwrapped pairs so that all their loops close, and write the time series of the phase.
 
     Each unwrapped pair is the phase of ref conj(sec) plus whole cycles. Where a loop of pairs does not close, some of
     its cycles are wrong. Three steps correct them. First each point by itself gets the smallest corrections, summed
@@ -92,8 +92,8 @@ def unwrap_correct_closure_pc(
 
     Examples
     --------
-    moraine unwrap-correct-closure-pc --gix gix.zarr --ph ph.zarr --unw-ph unw.zarr --image-pairs pairs.txt
-    --ts ts.zarr --range-pixel-spacing 2.33 --azimuth-pixel-spacing 13.95
+    moraine unwrap-correct-closure-pc --gix gix.zarr --ph ph.zarr --unw-ph unw.zarr --image-pairs pairs.txt \
+      --ts ts.zarr --range-pixel-spacing 2.33 --azimuth-pixel-spacing 13.95
     """
     spacing = checked_spacing(NAME, range_pixel_spacing, azimuth_pixel_spacing)
     network = network_of(NAME, image_pairs, "ph", ph)
