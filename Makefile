@@ -14,6 +14,10 @@ TEST_TOOLS := $(shell sed -n '/^dev = \[/,/^\]/{s/^ *"\(.*\)",.*/"\1"/p}' pyproj
 # tests on all cores, but few at a time: some fill memory on purpose
 SIDE_BY_SIDE := --numprocesses auto --maxprocesses 4 --dist worksteal
 
+# a browser for the tests of `moraine view`, which are skipped without; installed only where that needs no question
+BROWSER := command -v chromium chromium-browser google-chrome > /dev/null || { [ $$(id -u) = 0 ] && \
+  apt-get update -qq && apt-get install -y -qq chromium; } > /dev/null 2>&1
+
 .PHONY: demo test lint floors bench clean
 
 demo: $(VENV)/installed
@@ -24,8 +28,10 @@ demo: $(VENV)/installed
 	@echo "Persistent scatterers are in demo/ps, distributed ones in demo/ds, the time series of both in demo/unw,"
 	@echo "pictures in demo/.moraine/demo/quicklook. What they show: docs/scatterers.md and docs/unwrapping.md"
 	@echo "See what was done: $(BIN)/moraine status pipelines/demo.toml"
+	@echo "Look at it in a browser: $(BIN)/moraine view demo"
 
 test: $(VENV)/tools
+	@$(BROWSER) || true
 	$(BIN)/python -m pytest $(SIDE_BY_SIDE) $(PYTEST)
 
 # the whole suite once more, with the lowest versions that the packages allow

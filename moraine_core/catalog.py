@@ -30,6 +30,11 @@ COMMANDS: dict[str, Entry] = {
         "ds",
         "Measure how well phase histories fit the coherence that they were linked from.",
     ),
+    "emcf-pc": Entry(
+        "moraine-unwrap",
+        "unwrap",
+        "Unwrap the interferograms of a point cloud together, in time and in space.",
+    ),
     "emi": Entry(
         "moraine-ds",
         "ds",
@@ -44,6 +49,11 @@ COMMANDS: dict[str, Entry] = {
         "moraine-ds",
         "ds",
         "Estimate the coherence matrix of each point over its statistically homogeneous pixels.",
+    ),
+    "gamma-mcf-pt": Entry(
+        "moraine-unwrap",
+        "unwrap",
+        "Unwrap the interferograms of a point cloud by GAMMA's program mcf_pt.",
     ),
     "gix2bool": Entry("moraine-points", "points", "Mark the pixels of a raster that are points."),
     "image-pairs": Entry(
@@ -69,6 +79,7 @@ COMMANDS: dict[str, Entry] = {
     "load-gamma-metadata": Entry("moraine-load", "load", "Write the metadata of a stack of GAMMA as TOML."),
     "load-gamma-range": Entry("moraine-load", "load", "Load the slant range of each pixel of a radar image."),
     "math": Entry("moraine-raster", "raster", "Evaluate an expression on arrays, element by element."),
+    "mcf-pc": Entry("moraine-unwrap", "unwrap", "Unwrap the interferograms of a point cloud, each by itself."),
     "pc-concat": Entry("moraine-points", "points", "Put the parts of a cloud one after another, and in order."),
     "pc-diff": Entry("moraine-points", "points", "Take the points of one cloud that are not in another."),
     "pc-gix": Entry(
@@ -125,5 +136,10 @@ COMMANDS: dict[str, Entry] = {
         "moraine-raster",
         "raster",
         "Transform coordinates, by default longitude and latitude to web mercator.",
+    ),
+    "unwrap-correct-closure-pc": Entry(
+        "moraine-unwrap",
+        "unwrap",
+        "Correct unwrapped pairs so that all their loops close, and write the time series of the phase.",
     ),
 }

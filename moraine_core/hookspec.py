@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pluggy
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
     from pathlib import Path
     from typing import Any
 
@@ -61,3 +61,12 @@ def moraine_summary(path: Path) -> dict[str, Any] | None:
 @hookspec(firstresult=True)
 def moraine_quicklook(pyramid: Path, png: Path, options: dict[str, Any]) -> Path | None:
     """Draw a picture of a pyramid; `options` are those of `moraine_core.quicklook.OPTIONS`, the files of them read."""
+
+
+@hookspec(firstresult=True)
+def moraine_view(paths: Sequence[Path], options: dict[str, Any]) -> dict[str, Any] | None:
+    """Let people look at pyramids; return fields for ``--json``.
+
+    `options` are those of the command line, the files of dates and image pairs read, and ``say``: a function that takes
+    what is to be told before the command ends.
+    """

@@ -37,11 +37,8 @@ COMMANDS = "moraine.commands"
 ALIASES = "moraine.aliases"
 HOOKS = "moraine.plugins"
 
-BUILTINS = ("check", "info", "list", "plugins", "quicklook", "run", "status")
-"""The host's own commands."""
-
-RESERVED = (*BUILTINS, "view")
-"""Names that no plugin may take."""
+BUILTINS = ("check", "info", "list", "plugins", "quicklook", "run", "status", "view")
+"""The host's own commands, whose names no plugin may take."""
 
 
 @dataclass
@@ -134,7 +131,7 @@ class PluginHost:
     def _mark_clashes(self) -> None:
         for name, found in self._entries.items():
             active = [record for _, record in found if record.status != "blocked"]
-            if name in RESERVED:
+            if name in BUILTINS:
                 for record in active:
                     record.status, record.reason = "clash", f"{name} is a name of the host's own"
             elif len(active) > 1:
@@ -287,7 +284,7 @@ class PluginHost:
     def _take(self, command: Command, record: PluginRecord) -> None:
         """Add a command that a module with hooks brings, unless something is in its way."""
         name = _spelled(command.name)
-        if name in RESERVED:
+        if name in BUILTINS:
             record.status, record.reason = "clash", f"{name} is a name of the host's own"
         elif name in self._owners or name in self._entries:
             owners = f"{self._owners.get(name) or self._entries[name][0][1].owner} and {record.owner}"

@@ -1,4 +1,4 @@
-"""Pictures of pyramids: which options they take, for the command line and for pipelines alike, and who draws them."""
+"""Pictures of pyramids: which options they take, for the command line and for pipelines alike, and who shows them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from moraine_core.arguments import INTEGER, INTEGERS, PAIRS, PATH, TEXT, Kind, c
 from moraine_core.errors import StoreNotFoundError, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from moraine_core.plugins import PluginHost
 
@@ -85,6 +85,39 @@ def draw(host: PluginHost, pyramid: str | Path, png: Path, options: Mapping[str,
         msg = "quicklook: nothing installed draws pictures; they come with moraine-view: pip install moraine-view"
         raise UsageError(msg)
     return drawn
+
+
+def view(host: PluginHost, paths: Sequence[str], options: Mapping[str, Any]) -> dict[str, Any]:
+    """Let people look at pyramids, and return what is told when they are done.
+
+    Parameters
+    ----------
+    host
+        One of its plugins shows.
+    paths
+        Pyramids, or folders with pyramids.
+    options
+        As `moraine_core.hookspec.moraine_view` describes them, ``dates`` and ``image_pairs`` still as given.
+
+    Raises
+    ------
+    StoreNotFoundError
+        A path does not exist.
+    UsageError
+        No plugin shows pyramids, or the file of dates or of image pairs cannot be read.
+    """
+    for path in paths:
+        if not Path(path).exists():
+            msg = f"view: {path} does not exist; expected a pyramid, or a folder with pyramids"
+            raise StoreNotFoundError(msg)
+    dates = read_dates(options["dates"]) if options["dates"] else None
+    pairs = convert("view", "image_pairs", PAIRS, options["image_pairs"]) if options["image_pairs"] else None
+    options = {**options, "dates": dates, "image_pairs": pairs}
+    found: dict[str, Any] | None = host.hook.moraine_view(paths=[Path(path) for path in paths], options=options)
+    if found is None:
+        msg = "view: nothing installed shows pyramids; it comes with moraine-view: pip install moraine-view"
+        raise UsageError(msg)
+    return found
 
 
 def read_dates(path: str) -> list[str]:

@@ -1,7 +1,8 @@
-"""The host's own commands: list, info, plugins, check, quicklook, run, status."""
+"""The host's own commands: list, info, plugins, check, quicklook, view, run, status."""
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -138,6 +139,62 @@ def quicklook(
     return Result(f"{drawn}", {"png": str(drawn)})
 
 
+def view(
+    host: PluginHost,
+    path: Annotated[
+        list[str],
+        typer.Argument(help="pyramids, or folders with pyramids", metavar="PATH...", show_default=False),
+    ],
+    port: Annotated[int, typer.Option(help="port of this machine to listen on; 0 takes a free one (number)")] = 0,
+    browser: Annotated[  # noqa: FBT002 - an option of the command line
+        bool, typer.Option("--browser/--no-browser", help="open a browser where there is a screen")
+    ] = True,
+    basemap: Annotated[
+        str | None, typer.Option(help="PMTiles archive with pictures behind points on the map", metavar="FILE")
+    ] = None,
+    show: Annotated[str | None, typer.Option(help="phase, intf_0, intf_seq, intf_all, coh or coh_abs")] = None,
+    dates: Annotated[str | None, typer.Option(help="meta.toml with the dates of the images")] = None,
+    image_pairs: Annotated[
+        str | None, typer.Option(help="file of the image pairs of stacks that count pairs and do not hold all of them")
+    ] = None,
+    output: Annotated[
+        str | None, typer.Option("--output", "-o", help="write a notebook (.ipynb) that shows the same, and end")
+    ] = None,
+    export: Annotated[
+        str | None,
+        typer.Option(help="write a folder that any file server can show, without this program, and end", metavar="DIR"),
+    ] = None,
+    finest: Annotated[int, typer.Option(help="finest level of rasters in the export; 0 is the data (level)")] = 0,
+    max_size: Annotated[str, typer.Option(help="largest size of the export (bytes, or with kB, MB, GB)")] = "2GB",
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="replace notebook or export")] = False,  # noqa: FBT002
+) -> Result:
+    """Show pyramids in a browser, from this machine alone; Ctrl-C ends."""
+    from moraine_core.quicklook import view as shown
+
+    options = {
+        "port": port,
+        "browser": browser,
+        "basemap": basemap,
+        "show": show,
+        "dates": dates,
+        "image_pairs": image_pairs,
+        "output": output,
+        "export": export,
+        "finest": finest,
+        "max_size": max_size,
+        "overwrite": overwrite,
+        "say": _say,
+    }
+    fields = shown(host, path, options)
+    return Result(fields["notebook"] or fields["export"] or "", fields)
+
+
+def _say(line: str) -> None:
+    """Tell something before the result is there, whatever is logged."""
+    sys.stderr.write(f"{line}\n")
+    sys.stderr.flush()
+
+
 def run(
     host: PluginHost,
     file: PipelineFile,
@@ -200,5 +257,5 @@ def variables(pairs: list[str] | None) -> dict[str, str]:
     return found
 
 
-FUNCTIONS: tuple[Callable[..., Result], ...] = (list_, info, plugins, check, quicklook, run, status)
+FUNCTIONS: tuple[Callable[..., Result], ...] = (list_, info, plugins, check, quicklook, view, run, status)
 """All of them, in the order in which the help lists them."""

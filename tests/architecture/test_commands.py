@@ -14,7 +14,7 @@ import pytest
 from moraine_core.cli.builtins import FUNCTIONS
 from moraine_core.cli.declared import HOST_PARAMETERS
 from moraine_core.plan import KERNEL_PATTERN, itemsize
-from moraine_core.plugins import BUILTINS, RESERVED, PluginHost
+from moraine_core.plugins import BUILTINS, PluginHost
 from moraine_core.task import resolve
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def test_a_command_has_one_name_everywhere(command: Command):
     stem = command.name.replace("-", "_")
     family = file.parent.name
     assert re.fullmatch(r"[a-z][a-z0-9]*(-[a-z0-9]+)*", command.name)
-    assert command.name not in RESERVED
+    assert command.name not in BUILTINS
     assert value == f"moraine_{family}.{stem}:{stem}"
     assert (command.module, command.function.__name__, command.family) == (f"moraine_{family}.{stem}", stem, family)
     assert command.example == f"moraine_{family}.examples:{stem}"

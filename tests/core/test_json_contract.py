@@ -151,6 +151,8 @@ def test_a_failed_pipeline_has_no_error_but_the_failed_step(invoke):
         (["list", "--log"], 2, "--log needs the name of a file"),
         (["list", "--log", "x.zarr"], 2, "--log x.zarr cannot be written"),
         (["quicklook", "none"], 1, "quicklook: none does not exist; expected a pyramid"),
+        (["view", "none"], 1, "view: none does not exist; expected a pyramid, or a folder with pyramids"),
+        (["view", "."], 2, "view: nothing installed shows pyramids; it comes with moraine-view"),
         (["pc-hix"], 2, "pc-hix is not installed; it comes with moraine-points: pip install moraine-points"),
     ],
 )

@@ -16,7 +16,7 @@ from moraine_core.declaration import API
 from moraine_core.errors import PluginError, UsageError
 from moraine_core.executor.backend import ExecutorSpec
 from moraine_core.executor.threads import ThreadBackend
-from moraine_core.plugins import ALIASES, COMMANDS, HOOKS, RESERVED, PluginHost
+from moraine_core.plugins import ALIASES, BUILTINS, COMMANDS, HOOKS, PluginHost
 
 
 class Dist:
@@ -183,7 +183,7 @@ def test_two_plugins_of_one_name_are_both_named_and_neither_is_used(module):
     assert host.command("twin") is sys.modules["twin_b"].twin, "blocking one of them is a way out"
 
 
-@pytest.mark.parametrize("name", RESERVED)
+@pytest.mark.parametrize("name", BUILTINS)
 def test_names_of_the_host_are_reserved(module, name):
     module("greedy", greedy=make_command(name))
     host = PluginHost([entry(name, "greedy:greedy"), entry("hooks", "greedy", HOOKS)], blocked=())

@@ -16,6 +16,8 @@ import points
 import pyramid
 import science
 import startup
+import unwrap
+import view
 from measure import HEADER
 
 BENCHES = {
@@ -27,6 +29,8 @@ BENCHES = {
     "points": points,
     "pyramid": pyramid,
     "science": science,
+    "unwrap": unwrap,
+    "view": view,
 }
 
 

@@ -1,12 +1,14 @@
-"""The hooks of this family: what a pyramid is, and a picture of it."""
+"""The hooks of this family: what a pyramid is, a picture of it, and the viewer."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 from moraine_core import UsageError, hookimpl
+from moraine_core.errors import MoraineError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
 
@@ -64,4 +66,40 @@ def moraine_quicklook(pyramid: Path, png: Path, options: dict[str, Any]) -> Path
         return quicklook(pyramid, png, **chosen)
     except ValueError as error:
         msg = f"quicklook: {error}"
+        raise UsageError(msg) from error
+
+
+@hookimpl
+def moraine_view(paths: Sequence[Path], options: dict[str, Any]) -> dict[str, Any]:
+    """Show pyramids in a browser, or write a notebook that does.
+
+    Parameters
+    ----------
+    paths
+        Pyramids, or folders with pyramids.
+    options
+        Of ``moraine view``.
+
+    Returns
+    -------
+    dict
+        ``pyramids``, the paths shown; ``notebook`` and ``export``, the paths written or None.
+
+    Raises
+    ------
+    UsageError
+        There is no pyramid, or the options do not fit.
+    MoraineError
+        Data are missing on disk that were to be exported.
+    """
+    from moraine_view.web.command import view
+    from moraine_view.web.reader import IncompleteError
+
+    try:
+        return view(paths, options)
+    except IncompleteError as error:
+        msg = f"view: {error}"
+        raise MoraineError(msg) from error
+    except ValueError as error:
+        msg = f"view: {error}"
         raise UsageError(msg) from error

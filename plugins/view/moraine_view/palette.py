@@ -15,12 +15,14 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-Palette = Literal["cyclic", "sequential"]
+Palette = Literal["cyclic", "sequential", "diverging", "gray"]
 
 N_COLORS = 255
 TRANSPARENT = 255
 """The color index of missing values."""
 BACKGROUND = "#f4f4f4"
+FILES = {"cyclic": "romaO", "diverging": "vik", "gray": "grayC"}
+"""The color maps that are F. Crameri's."""
 
 
 def color_index(values: NDArray[Any], low: float, high: float) -> NDArray[np.uint8]:
@@ -51,14 +53,14 @@ def color_table(palette: Palette) -> NDArray[np.uint8]:
     Parameters
     ----------
     palette
-        ``"cyclic"`` (romaO) or ``"sequential"`` (viridis).
+        ``"cyclic"`` (romaO), ``"sequential"`` (viridis), ``"diverging"`` (vik) or ``"gray"`` (grayC, dark to light).
 
     Returns
     -------
     ndarray
         ``(256, 4)`` uint8, red, green, blue, alpha; row 255 is transparent.
     """
-    fine = _roma_o() if palette == "cyclic" else _viridis()
+    fine = _viridis() if palette == "sequential" else _of_crameri(FILES[palette])
     n = len(fine)
     # color k stands for the middle of its interval, so that the steps are equal, across the seam of a cycle too
     at = (np.arange(N_COLORS) + 0.5) * (n / N_COLORS) - 0.5
@@ -77,13 +79,13 @@ def _viridis() -> NDArray[np.float64]:
     return np.asarray(colormaps["viridis"](np.arange(256)))[:, :3]
 
 
-def _roma_o() -> NDArray[np.float64]:
+def _of_crameri(name: str) -> NDArray[np.float64]:
     from importlib.util import find_spec
     from pathlib import Path
 
     # the table is read beside the package: importing cmcrameri would import pyplot
     package = find_spec("cmcrameri")
     if package is None or not package.submodule_search_locations:
-        msg = "quicklook needs the color maps of the distribution cmcrameri; install it"
+        msg = "pictures need the color maps of the distribution cmcrameri; install it"
         raise ModuleNotFoundError(msg)
-    return np.loadtxt(Path(package.submodule_search_locations[0]) / "cmaps" / "romaO.txt")
+    return np.loadtxt(Path(package.submodule_search_locations[0]) / "cmaps" / f"{name}.txt")

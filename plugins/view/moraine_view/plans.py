@@ -48,10 +48,10 @@ def level_layouts(
     tile
         Lines and samples of a tile.
     attributes
-        Of the data; their unit is handed on to level 0.
+        Of the data; unit and sign (what more of it means) are handed on to level 0.
     """
     ones = (1,) * len(stack)
-    unit = {key: value for key, value in (attributes or {}).items() if key == "unit"}
+    meaning = {key: value for key, value in (attributes or {}).items() if key in ("unit", "sign")}
     layouts = []
     for stage in cuts:
         for level in stage.levels:
@@ -64,7 +64,7 @@ def level_layouts(
                     (*shapes[level], *stack),
                     dtypes[level],
                     (*chunk, *ones),
-                    attributes={} if level else unit,
+                    attributes={} if level else meaning,
                     shards=None if shard == chunk else (*shard, *ones),
                 )
             )

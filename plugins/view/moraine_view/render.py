@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from moraine_view.show import Shown
 
 
+DISK_CELLS = 1 << 18
+"""Pixels of disks that are looked at together."""
+
+
 @dataclass(frozen=True)
 class Frame:
     """A picture's place and size; row 0 is its top."""
@@ -142,8 +146,15 @@ def sample_level(pyramid: Pyramid, shown: Shown, view: Frame, level: int) -> NDA
     return picture
 
 
-def draw_points(pyramid: Pyramid, shown: Shown, view: Frame) -> NDArray[Any]:
+def draw_points(pyramid: Pyramid, shown: Shown, view: Frame, largest: float = math.inf) -> NDArray[Any]:
     """Draw the points themselves as disks, later ones over earlier ones.
+
+    Parameters
+    ----------
+    pyramid, shown, view
+        Which points, which of their values, and where they are drawn.
+    largest
+        Radius that no disk exceeds, in pixels.
 
     Returns
     -------
@@ -153,14 +164,14 @@ def draw_points(pyramid: Pyramid, shown: Shown, view: Frame) -> NDArray[Any]:
     """
     from moraine_points.kernels import rtree_ranges
 
-    radius = max(1.0, 0.4 * pyramid.cell / view.pixel)
+    radius = min(max(1.0, 0.4 * pyramid.cell / view.pixel), largest)
     # the disk of a point outside may reach into the picture
     reach = (radius + 1) * view.pixel
     box = (view.x_min - reach, view.y_min - reach, view.x_max + reach, view.y_max + reach)
-    tree = pyramid.array("rtree")
-    page_size = int(str(tree.attrs["page_size"]))
+    tree = pyramid.read("rtree", (slice(None), slice(None)))
+    page_size = int(str(pyramid.array("rtree").attrs["page_size"]))
     # whole pages are read; what they hold beside the box falls outside the picture
-    pages = [slice(start, stop) for start, stop in rtree_ranges(np.asarray(tree[:]), pyramid.shape[0], page_size, box)]
+    pages = [slice(int(start), int(stop)) for start, stop in rtree_ranges(tree, pyramid.shape[0], page_size, box)]
     if not pages:
         return np.full((view.rows, view.cols), np.nan)
     x, y = (_read_pages(pyramid, axis, pages).astype(np.float64) for axis in "xy")
@@ -197,12 +208,14 @@ def disks(row: NDArray[np.float64], col: NDArray[np.float64], radius: float, sha
     """
     owner = np.full(shape, -1, dtype=np.int64)
     number = np.arange(row.size, dtype=np.int64)
-    home_row, home_col = np.floor(row).astype(np.int64), np.floor(col).astype(np.int64)
-    steps = range(-math.ceil(radius), math.ceil(radius) + 1)
-    for down in steps:
-        for right in steps:
-            i, j = home_row + down, home_col + right
-            inside = np.hypot(i + 0.5 - row, j + 0.5 - col) <= radius
-            inside &= (i >= 0) & (i < shape[0]) & (j >= 0) & (j < shape[1])
-            np.maximum.at(owner, (i[inside], j[inside]), number[inside])
+    steps = np.arange(-math.ceil(radius), math.ceil(radius) + 1)
+    down, right = (offsets.ravel() for offsets in np.meshgrid(steps, steps, indexing="ij"))
+    n_together = max(1, DISK_CELLS // down.size)
+    for start in range(0, row.size, n_together):
+        some = slice(start, start + n_together)
+        i = np.floor(row[some, None]).astype(np.int64) + down
+        j = np.floor(col[some, None]).astype(np.int64) + right
+        inside = np.hypot(i + 0.5 - row[some, None], j + 0.5 - col[some, None]) <= radius
+        inside &= (i >= 0) & (i < shape[0]) & (j >= 0) & (j < shape[1])
+        np.maximum.at(owner, (i[inside], j[inside]), np.broadcast_to(number[some, None], i.shape)[inside])
     return owner
