@@ -343,7 +343,8 @@ def test_a_program_that_fails_is_told_with_its_code_and_its_last_words(stack, pr
     """A33: no step ignores a child's exit status."""
     programs.add("create_offset", "phase_sim_orb")
     monkeypatch.setenv("STAND_IN_FAILS", "phase_sim_orb")
-    with pytest.raises(MoraineError, match=r"(?s)phase_sim_orb .* ended with exit code 1; expected exit code 0.*no licence"):
+    sentence = r"(?s)phase_sim_orb .* ended with exit code 1; expected exit code 0.*no licence"
+    with pytest.raises(MoraineError, match=sentence):
         run(stack, engine="gamma", scratch_dir=scratch)
     assert not (Path(stack["hgt"]).parent / "rslc.zarr").exists()
     monkeypatch.delenv("STAND_IN_FAILS")
