@@ -8,7 +8,7 @@ import numpy as np
 
 from moraine_unwrap.flow import _cpu
 from moraine_unwrap.flow.clouds import Cloud, cloud, pair_cycles
-from moraine_unwrap.flow.kernels import leveled
+from moraine_unwrap.flow.kernels import Unwrapped, leveled
 from moraine_unwrap.flow.networks import Network, along_curve, network, of_vertices
 from moraine_unwrap.qualities import checked_qualities
 from moraine_unwrap.triangulation.kernels import triangulate
@@ -145,6 +145,11 @@ def unwrap_pair(
     wrapped = interferogram(ref, sec)
     found = pair_cycles(cloud, of_vertices(net, wrapped, "ph"), earth_cost)
     out = leveled(net, wrapped, found.cycles, found.island, found.cost, ref_point)
-    facts = out.cost, int(found.island.max(initial=-1)) + 1, int(np.count_nonzero(out.island >= 0))
+    return results_of(out, with_island=with_island)
+
+
+def results_of(out: Unwrapped, *, with_island: bool) -> tuple[Any, ...]:
+    """Return an unwrapped pair as columns, and what is noted of it: the results of `unwrap_pair`."""
+    facts = out.cost, int(out.island.max(initial=-1)) + 1, int(np.count_nonzero(out.island >= 0))
     islands = [out.island[:, None]] if with_island else []
     return out.phase.astype(np.float32)[:, None], *islands, facts

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from moraine_unwrap.flow.kernels import image_phase
-from moraine_unwrap.flow.tasks import shared_network
+from moraine_unwrap.flow.tasks import results_of, shared_network
 from moraine_unwrap.qualities import checked_qualities
 from moraine_unwrap.temporal import kernels
 from moraine_unwrap.temporal.kernels import NO_CYCLES
@@ -128,6 +128,4 @@ def unwrap_pair(
     phases = image_phase(ref[:, 0]), image_phase(sec[:, 0])
     wanted = cycles[: len(cloud.net.edges), 0]
     out = kernels.unwrap_gradients(cloud, *phases, wanted, earth_cost=earth_cost, reference=ref_point)
-    facts = out.cost, int(out.island.max(initial=-1)) + 1, int(np.count_nonzero(out.island >= 0))
-    islands = [out.island[:, None]] if with_island else []
-    return out.phase.astype(np.float32)[:, None], *islands, facts
+    return results_of(out, with_island=with_island)

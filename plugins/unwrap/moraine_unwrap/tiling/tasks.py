@@ -10,7 +10,7 @@ from moraine_core import store
 from moraine_unwrap.flow.clouds import cloud, pair_cycles
 from moraine_unwrap.flow.kernels import leveled
 from moraine_unwrap.flow.networks import network, of_vertices
-from moraine_unwrap.flow.tasks import interferogram
+from moraine_unwrap.flow.tasks import interferogram, results_of
 from moraine_unwrap.qualities import checked_qualities
 from moraine_unwrap.tiling import kernels
 from moraine_unwrap.triangulation.kernels import triangulate
@@ -128,9 +128,7 @@ def join_pair(
     parts = [slice(size * tile, size * tile + len(tiling.vertices(tile)[0])) for tile in range(tiling.n_tiles)]
     found = kernels.join(tiling, *([values[part, 0] for part in parts] for values in (cycles, island)))
     out = leveled(tiling, wrapped, found.cycles, found.island, 0, ref_point)
-    facts = 0, int(found.island.max(initial=-1)) + 1, int(np.count_nonzero(out.island >= 0))
-    islands = [out.island[:, None]] if with_island else []
-    return out.phase.astype(np.float32)[:, None], *islands, facts
+    return results_of(out, with_island=with_island)
 
 
 def picked(chunk: Chunk, rows: Int64, column: int | None = None) -> NDArray[Any]:
