@@ -90,8 +90,12 @@ class ExecutorSpec:
         ``"module:factory"``; the factory is called with `Workers` and returns a `Backend`.
     help
         One line.
+    schema
+        ``"module:dataclass"`` of a kind that needs settings. The user then names executors in tables
+        ``[executors.NAME]`` with ``kind = "..."``, and the factory is called with `Workers` and the checked table.
     """
 
     name: str
     load: str
     help: str = ""
+    schema: str = ""

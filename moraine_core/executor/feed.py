@@ -7,7 +7,6 @@ import itertools
 import logging
 import queue
 import time
-from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from moraine_core.errors import DiskFullError, MemoryBudgetError, TasksError, WorkerDiedError
@@ -29,7 +28,7 @@ LOOK_SECONDS = 1.0
 """How often a map looks whether there are more or fewer slots, and whether answers fail to come."""
 
 SICK = 3
-"""Deaths on one node that are no accident: an error then names the node."""
+"""Tasks whose workers died on one node that are no accident: an error then names the node."""
 
 
 class Feed:
@@ -78,7 +77,7 @@ class Feed:
         self._lost: set[int] = set()
         self._longest = 0.0
         self._now = self._looked = self._heard = time.monotonic()
-        self._deaths: Counter[str] = Counter()
+        self._deaths: dict[str, set[int]] = {}
         self._error: BaseException | None = None
         self._keep_going = keep_going
         self._failures: dict[int, BaseException] = {}
@@ -94,7 +93,7 @@ class Feed:
                     self._take(*self._answers.get(timeout=1.0))
                 self._watch_over()
                 if self._error is None:
-                    for number in itertools.islice(waiting, self._window - len(self._out)):
+                    for number in itertools.islice(waiting, max(self._window - len(self._out), 0)):
                         self._hand_out(number)
         except BaseException as error:
             if not isinstance(error, Exception):
@@ -181,7 +180,7 @@ class Feed:
             return
         backend = self._executor.backend
         if node := getattr(outcome.value, "node", ""):
-            self._deaths[node] += 1
+            self._deaths.setdefault(node, set()).add(number)
         # a dropped task has not begun, so handing it out once more is no repeat of anything
         allowed = {"died": backend.repeats, "dropped": backend.repeats + 1}.get(outcome.kind, 0)
         tried = self._repeats.get(number, 0)
@@ -208,11 +207,11 @@ class Feed:
         task = f"task {number} of {len(self._calls)}: {self._calls[number]}"
         error = outcome.value
         if isinstance(error, WorkerDiedError):
-            sick = sorted(node for node, count in self._deaths.items() if count >= SICK)
+            sick = sorted(node for node, tasks in self._deaths.items() if len(tasks) >= SICK)
             advised = self._executor.death_advice(error, f"{self._desc}, {task}")
             if sick:
                 advised.add_note(
-                    f"workers died {SICK} times or more on {', '.join(sick)}; leave it out, or have it seen to"
+                    f"workers of {SICK} tasks or more died on {', '.join(sick)}; leave it out, or have it seen to"
                 )
             return advised
         return with_note(error, outcome.traceback, f"{self._desc}, {task}")

@@ -80,8 +80,10 @@ class _Process:
             how = f"was killed by signal {-code} ({name})"
         else:
             how = f"ended with exit code {code}"
-        where = (f" on {self.node}" if self.node else "") + (f", job {self.job}" if self.job else "")
-        error = WorkerDiedError(f"worker {self.number} (process {self.process.pid}{where}) {how} {when}")
+        who = f"worker {self.number} (process {self.process.pid})"
+        if self.node:
+            who = f"worker process {self.process.pid} on {self.node}" + (f" of job {self.job}" if self.job else "")
+        error = WorkerDiedError(f"{who} {how} {when}")
         error.pid, error.exitcode, error.node = self.process.pid or 0, code, self.node
         return error
 

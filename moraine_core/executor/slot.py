@@ -1,4 +1,4 @@
-"""A slot on another machine: one ordinary worker process of moraine, inside a worker of whatever engine brings it there.
+"""A slot on another machine: one ordinary worker process, inside a worker of whatever engine brings it there.
 
 The engine's worker passes bytes on and runs no task itself. A task that crashes, is killed for its memory or exits
 takes the child with it, and not the engine's worker, whose death engines report late or never. Nothing here knows

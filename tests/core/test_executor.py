@@ -749,6 +749,18 @@ def test_more_is_handed_out_when_slots_come(impatient):
     assert max(out) == 8
 
 
+def test_less_is_handed_out_when_slots_go(impatient):
+    backend = Growing(nodes(4))
+
+    def fewer(number, result):
+        backend.alive = nodes(1)
+
+    with Executor(backend=backend) as executor:
+        assert executor.run([Call(tasks.double, (i,), {}) for i in range(30)], "x", on_done=fewer) == [
+            2 * i for i in range(30)
+        ]
+
+
 def test_the_smallest_slot_says_what_a_task_may_need():
     backend = Growing([*nodes(3, 2**30), Slot(3, node="small", memory_bytes=2**28)])
     with Executor(backend=backend, max_memory=2**50) as executor:
@@ -816,7 +828,10 @@ def test_a_node_on_which_workers_keep_dying_is_named():
             future.set_result(Outcome("died", error).pack())
             return future
 
-    with Executor(backend=Dying(nodes(1))) as executor, pytest.raises(WorkerDiedError) as caught:
-        executor.map(tasks.double, [(1,)])
+    with Executor(backend=Dying(nodes(2))) as executor, pytest.raises(WorkerDiedError) as caught:
+        executor.map(tasks.double, [(i,) for i in range(4)])
     assert "Try smaller --chunks or fewer slots on each node" in str(caught.value)
     assert "n7" in "".join(caught.value.__notes__)
+    with Executor(backend=Dying(nodes(1))) as executor, pytest.raises(WorkerDiedError) as caught:
+        executor.map(tasks.double, [(1,)])  # the fault of one task, and not of the node
+    assert not hasattr(caught.value, "__notes__")

@@ -47,7 +47,7 @@ def test_a_death_by_signal_says_where_and_the_next_task_has_a_new_child(slot):
         outcome = run(slot, tasks.kill_self, int(number))
         assert outcome.kind == "died"
         assert isinstance(outcome.value, WorkerDiedError)
-        assert f"on n7, job 4711) was killed by signal {int(number)} ({name})" in str(outcome.value)
+        assert f"on n7 of job 4711 was killed by signal {int(number)} ({name})" in str(outcome.value)
         assert (outcome.value.node, outcome.value.exitcode) == ("n7", -number)
     assert run(slot, tasks.pid).value != before
 
