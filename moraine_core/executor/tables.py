@@ -7,7 +7,7 @@ import os
 import tomllib
 from dataclasses import MISSING, fields, is_dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_type_hints
+from typing import TYPE_CHECKING, Any, get_args, get_type_hints
 
 from moraine_core.arguments import convert, kind_of
 from moraine_core.errors import StoreNotFoundError, UsageError
@@ -55,6 +55,18 @@ def tables() -> dict[str, dict[str, Any]]:
     return dict(found)
 
 
+def _is_lines(hint: Any) -> bool:
+    """Tell whether a field holds texts, each taken as it is; on a command line it would be words."""
+    return get_args(hint)[:1] == (tuple[str, ...],)
+
+
+def _lines(value: Any, name: str, where: str) -> tuple[str, ...]:
+    if not isinstance(value, list | tuple) or not all(isinstance(line, str) for line in value):
+        msg = f'{where}: {name} is {value!r}; expected a list of texts such as ["..."]'
+        raise UsageError(msg)
+    return tuple(value)
+
+
 def read_table(schema: type, table: Mapping[str, Any], where: str) -> Any:
     """Return a table as the dataclass that says which keys there are; a field may be a dataclass, for a table within.
 
@@ -84,7 +96,9 @@ def read_table(schema: type, table: Mapping[str, Any], where: str) -> Any:
     for field in fields(schema):
         if field.name in table:
             value, hint = table[field.name], hints[field.name]
-            if not is_dataclass(hint):
+            if _is_lines(hint):
+                values[field.name] = _lines(value, field.name, where)
+            elif not is_dataclass(hint):
                 values[field.name] = convert(where, field.name, kind_of(hint), value)
             elif isinstance(value, dict):
                 values[field.name] = read_table(hint, value, f"{where}: {field.name}")  # type: ignore[arg-type]

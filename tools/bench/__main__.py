@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 
+import cluster
 import commands
 import executor
 import load
@@ -27,6 +28,7 @@ BENCHES = {
     "points": points,
     "pyramid": pyramid,
     "science": science,
+    "cluster": cluster,
 }
 
 

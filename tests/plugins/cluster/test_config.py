@@ -78,6 +78,8 @@ def test_a_whole_table_is_read_and_becomes_directives_of_the_scheduler(write):
         ({"shared": "here"}, "shared is 'here'; expected a whole path"),
         ({"slots_per_node": -1}, "slots_per_node is -1; expected at least 0"),
         ({"slots_per_node": "many"}, "slots_per_node is 'many'"),
+        ({"setup": "module load cuda"}, "setup is 'module load cuda'; expected a list of texts"),
+        ({"options": [1]}, "options is [1]; expected a list of texts"),
         ({"max_memory_per_node": "much"}, "max_memory_per_node is 'much'; expected a size"),
         ({"interface": "lo", "address": "127.0.0.1"}, "interface and address are both given"),
         ({"scheduler": "local", "nodes_per_job": 2}, "nodes_per_job is 2; a local job has one"),

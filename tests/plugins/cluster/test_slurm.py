@@ -99,7 +99,7 @@ def test_a_busy_child_that_is_killed_has_its_task_done_again(executor):
 
 @pytest.mark.timeout(600)
 def test_idle_children_that_are_killed_cost_nothing(executor):
-    for round_ in range(ROUNDS):
+    for _ in range(ROUNDS):
         for pid in executor.run_on_workers(tasks.pid):
             os.kill(pid, signal.SIGKILL)
         assert executor.map(tasks.double, [(i,) for i in range(40)]) == [2 * i for i in range(40)]
