@@ -14,7 +14,7 @@ import os
 import sys
 import traceback
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import pluggy
 
@@ -333,7 +333,7 @@ class PluginHost:
             spec = specs[named[name]]
             table = {key: value for key, value in tables.tables()[name].items() if key != "kind"}
             where = f"{tables.file()}: executors.{name}"
-            return resolve(spec.load)(workers, tables.read_table(resolve(spec.schema), table, where))  # type: ignore[no-any-return]
+            return resolve(spec.load)(workers, tables.read_table(cast("type", resolve(spec.schema)), table, where))  # type: ignore[no-any-return]
         if name not in specs or specs[name].schema:
             offered = ", ".join(sorted({*named, *(n for n, s in specs.items() if not s.schema)})) or "none is installed"
             msg = f"no executor {name}; known: {offered}"

@@ -1,4 +1,4 @@
-"""Starts the engine's interchange so that it ends with the process that started it, and not by a Ctrl-C.
+"""Starts the engine's interchange so that it ends with the process that started it, and not by a Ctrl-C before it.
 
 Usage: ``python -m moraine_cluster.interchange PARENT``. When the interchange is gone, the jobs end by themselves.
 """
@@ -19,7 +19,7 @@ def main() -> None:
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
     if os.getppid() != int(sys.argv[1]):
         sys.exit(1)  # it was gone before
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    os.setsid()  # a signal for the parent's group is the parent's business: it cancels the jobs with our help
     program = Path(sys.executable).with_name("interchange.py")
     os.execv(sys.executable, [sys.executable, str(program)])
 

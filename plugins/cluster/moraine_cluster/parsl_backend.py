@@ -13,6 +13,7 @@ import secrets
 import shlex
 import shutil
 import socket
+import subprocess
 import sys
 import tempfile
 import threading
@@ -106,9 +107,12 @@ class ParslBackend:
             The jobs cannot be started; with the scheduler's own words.
         """
         try:
+            if self._kernel is not None and self._is_cut_off():
+                log.warning("cluster: the interchange has ended; the jobs are started anew")
+                self.stop(now=True)
             if self._kernel is None:
                 self._bring_up()
-            if not self._look():
+            if not self._alive:
                 self._await_first_slot()
         except BaseException:
             self.stop(now=True)
@@ -172,21 +176,26 @@ class ParslBackend:
         if kernel is not None:
             self._ended.set()
             jobs = self._cancel()
-            with contextlib.suppress(Exception):  # whatever is left of a broken engine must not hide what broke it
-                kernel.cleanup()
+            # threads of their own: the engine's may wait for ever for an interchange that has gone
+            cleaning = threading.Thread(target=_clean_up, args=(kernel,), name="moraine-cluster-end", daemon=True)
+            cleaning.start()
             self._await_end(jobs)
-            if self._watcher is not None:
-                self._watcher.join()
+            cleaning.join(STOP_SECONDS)
+            if cleaning.is_alive() and (process := self._interchange()) is not None:
+                process.kill()
+        self._give_up("the jobs were ended")
+        if self._folder is not None:
+            shutil.rmtree(self._folder, ignore_errors=True)
+            self._folder = None
+
+    def _give_up(self, reason: str) -> None:
+        """Answer for all tasks that are under way."""
         with self._lock:
             waiting, self._open = list(self._open), set()
             self._places.clear()
             self._alive.clear()
         for future in waiting:
-            with contextlib.suppress(Exception):  # it has been answered in this moment
-                future.set_exception(WorkerDiedError("the jobs were ended"))
-        if self._folder is not None:
-            shutil.rmtree(self._folder, ignore_errors=True)
-            self._folder = None
+            future.set_exception(WorkerDiedError(reason))
 
     def _cancel(self) -> list[str]:
         jobs = [
@@ -212,12 +221,22 @@ class ParslBackend:
         while not self._ended.wait(LOOK_SECONDS):
             self._look()
 
-    def _look(self) -> bool:
-        """Ask which nodes are connected; return whether there is one."""
+    def _interchange(self) -> subprocess.Popen[bytes] | None:
+        process: subprocess.Popen[bytes] | None = getattr(self._pool, "interchange_proc", None)
+        return process
+
+    def _is_cut_off(self) -> bool:
+        process = self._interchange()
+        return process is not None and process.poll() is not None
+
+    def _look(self) -> None:
+        """Ask which nodes are connected, and answer for the tasks of an engine that has ended."""
         pool = self._pool
-        if pool is None or self._ended.is_set():
-            return False
-        if pool.bad_state_is_set:
+        if pool is None:
+            return
+        if self._is_cut_off() and not self._ended.is_set():
+            self._give_up("the interchange, which carries tasks to the jobs, has ended")
+        if pool.bad_state_is_set or self._is_cut_off():
             alive: dict[str, int] = {}
         else:
             try:
@@ -228,14 +247,13 @@ class ParslBackend:
         with self._lock:
             self._alive = alive
             self._places = {key: place for key, place in self._places.items() if key[0] in alive}
-        return bool(alive)
 
     def slots(self) -> list[Slot]:
         """Return the slots of all nodes that are connected."""
         with self._lock:
             alive, places = dict(self._alive), dict(self._places)
         memory = min((place.memory_bytes for place in places.values()), default=0)
-        found = []
+        found: list[Slot] = []
         for manager, count in sorted(alive.items()):
             same_node = next((place for key, place in places.items() if key[0] == manager), None)
             for rank in range(count):
@@ -325,7 +343,6 @@ class ParslBackend:
         errand = secrets.token_hex(8)
         answers: dict[tuple[str, int], bytes] = {}
         for _ in range(10):  # slots that are lost under way are asked no more
-            self._look()
             with self._lock:
                 wanted = {(manager, rank) for manager, count in self._alive.items() for rank in range(count)}
             sent = [self._send(task, errand) for _ in wanted - set(answers)]
@@ -361,9 +378,14 @@ def _outcome(done: Future[Answer]) -> bytes:
     return Outcome("died", error).pack()
 
 
+def _clean_up(kernel: DataFlowKernel) -> None:
+    with contextlib.suppress(Exception):  # what is left of a broken engine must not hide what broke it
+        kernel.cleanup()
+
+
 def provider_for(config: ClusterConfig) -> Any:
     """Return the engine's way to the scheduler."""
-    blocks = {
+    blocks: dict[str, Any] = {
         "nodes_per_block": config.nodes_per_job,
         "init_blocks": config.jobs.start,
         "min_blocks": config.jobs.min,
@@ -371,7 +393,7 @@ def provider_for(config: ClusterConfig) -> Any:
         "worker_init": job_setup(config),
     }
     if config.scheduler == "local":
-        return _Local(**blocks)
+        return _Local(**blocks)  # type: ignore[no-untyped-call, unused-ignore]
     memory = [f"#SBATCH --mem={config.max_memory_per_node >> 20}M"] if config.max_memory_per_node else []
     return _Slurm(
         **blocks,
@@ -387,13 +409,13 @@ def provider_for(config: ClusterConfig) -> Any:
     )
 
 
-class _Local(LocalProvider):  # type: ignore[misc]
+class _Local(LocalProvider):  # type: ignore[misc, unused-ignore]
     @property
     def status_polling_interval(self) -> int:
         return 1
 
 
-class _Slurm(SlurmProvider):  # type: ignore[misc]
+class _Slurm(SlurmProvider):  # type: ignore[misc, unused-ignore]
     @property
     def status_polling_interval(self) -> int:
         return 10
@@ -407,8 +429,6 @@ def job_setup(config: ClusterConfig) -> str:
 
 def still_known(config: ClusterConfig, jobs: list[str]) -> list[str]:
     """Return those of some jobs that have not ended."""
-    import subprocess
-
     if config.scheduler == "local":
         return [job for job in jobs if _group_lives(int(job))]
     words = ["squeue", "--noheader", "--format=%i", "--jobs=" + ",".join(jobs)]

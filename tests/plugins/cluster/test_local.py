@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import threading
 import time
 
 import executor_tasks as tasks
@@ -96,14 +97,22 @@ def test_an_idle_child_that_is_killed_costs_nothing(pool):
 
 
 def test_a_busy_child_that_is_killed_has_its_task_done_again(pool, caplog):
-    import threading
-
     pid = pool.run_on_workers(tasks.pid)[0]
     threading.Timer(0.3, os.kill, (pid, signal.SIGKILL)).start()
     assert len(pool.map(tasks.sleep, [(0.1,)] * 16)) == 16
     assert any("is tried again: worker process" in m and "SIGKILL" in m for m in caplog.messages)
 
 
+def test_an_interchange_that_is_killed_is_brought_up_again(tmp_path):
+    with Executor(backend=ParslBackend(jobs_config(tmp_path))) as executor:
+        executor.map(tasks.double, [(1,)])
+        process = executor.backend._interchange()
+        threading.Timer(0.5, process.kill).start()
+        assert len(executor.map(tasks.sleep, [(0.1,)] * 40)) == 40
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.timeout(300)  # the first run on a machine compiles the kernels
 @pytest.mark.parametrize("command", PluginHost().commands(), ids=lambda command: command.name)
 def test_every_command_gives_the_same_bits_as_one_thread(pool, command, tmp_path):
     """A10."""
