@@ -324,7 +324,7 @@ class PluginHost:
         UsageError
             No plugin offers one of that name, or its table is wrong.
         """
-        from moraine_core.executor import tables
+        from moraine_core import tables
         from moraine_core.task import resolve
 
         name = workers.executor or ""
@@ -350,7 +350,7 @@ class PluginHost:
         UsageError
             A table is of a kind that no plugin brings.
         """
-        from moraine_core.executor import tables
+        from moraine_core import tables
 
         specs = {spec.name: spec for group in self.hook.moraine_executors() for spec in group}
         kinds = [name for name, spec in specs.items() if spec.schema]

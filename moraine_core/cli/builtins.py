@@ -212,7 +212,8 @@ def executors(
     cuda: Annotated[bool, typer.Option("--cuda", help="check its GPUs as well")] = False,
 ) -> Result:
     """List the named executors, or send one task to each slot of one and say what is there."""
-    from moraine_core.executor import check, tables
+    from moraine_core import tables
+    from moraine_core.executor import check
 
     if (action, name is None) not in (("list", True), ("check", False)):
         msg = f"executors {' '.join(filter(None, (action, name)))}; expected: executors list, or executors check NAME"

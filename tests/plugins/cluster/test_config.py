@@ -10,9 +10,9 @@ from moraine_cluster import parsl_backend
 from moraine_cluster.config import ClusterConfig, Jobs
 from moraine_core.cli.main import run
 from moraine_core.errors import StoreNotFoundError, UsageError
-from moraine_core.executor.tables import read_table, tables
 from moraine_core.options import Workers
 from moraine_core.plugins import PluginHost
+from moraine_core.tables import read_table, tables
 
 FULL = """
 [executors.lab]
