@@ -112,6 +112,7 @@ def _pool(folder: str, scheduler: str) -> Any:
         label="bare",
         provider=provider,
         address="127.0.0.1",
+        interchange_launch_cmd=[sys.executable, str(Path(sys.executable).with_name("interchange.py"))],
         max_workers_per_node=2,
         cores_per_worker=0.001,
         encrypted=True,

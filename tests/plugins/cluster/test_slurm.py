@@ -34,7 +34,8 @@ again = pytest.mark.parametrize("round_", range(ROUNDS))
 def slurm(tmp_path_factory):
     if reason := slurm_here.missing():
         pytest.skip(f"NO TEST ON SLURM: {reason}")
-    slurm = slurm_here.Slurm(tmp_path_factory.mktemp("slurm"))
+    beside = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))  # one Slurm for each test process
+    slurm = slurm_here.Slurm(tmp_path_factory.mktemp("slurm"), 26800 + 100 * beside)
     before = os.environ.get("SLURM_CONF")
     os.environ["SLURM_CONF"] = str(slurm.conf)
     try:
