@@ -154,7 +154,7 @@ class Executor:
         if isinstance(self._backend, ThreadBackend):
             return f"{len(slots)} threads"
         if nodes := {slot.node for slot in slots if slot.node}:
-            return f"{len(slots)} slots on {', '.join(sorted(nodes))}"
+            return f"{len(slots)} slot{'s' * (len(slots) > 1)} on {', '.join(sorted(nodes))}"
         return f"{len(slots)} processes with {slots[0].threads} threads each"
 
     @property

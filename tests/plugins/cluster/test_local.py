@@ -15,7 +15,7 @@ import pytest
 
 from moraine_cluster.config import ClusterConfig
 from moraine_cluster.parsl_backend import ClusterError, ParslBackend
-from moraine_core import Executor
+from moraine_core import Executor, store
 from moraine_core.cli.main import run as run_line
 from moraine_core.errors import TaskError, WorkerDiedError
 from moraine_core.plugins import PluginHost
@@ -142,3 +142,21 @@ def test_an_executor_is_checked_from_the_line(tmp_path, monkeypatch, capsys):
     assert found["problems"] == []
     assert [row["shared"] for row in found["slots"]] == [True]
     assert list(shared.iterdir()) == []
+
+
+def test_a_pipeline_runs_on_a_named_executor(tmp_path, monkeypatch, capfd):
+    command = PluginHost().command("amp-disp")
+    arguments = running.example(command, tmp_path / "example")
+    running.run_serially(command, arguments)
+    expected = running.contents(command, arguments)
+    for path in running.output_paths(command, arguments):
+        store.remove(path)
+    file = tmp_path / "executors.toml"
+    file.write_text(f'[executors.here]\nkind = "cluster"\nscheduler = "local"\nshared = "{tmp_path}"\n')
+    monkeypatch.setenv("MORAINE_EXECUTORS", str(file))
+    lines = [f"{name} = {json.dumps(value)}" for name, value in arguments.items()]
+    chain = tmp_path / "chain.toml"
+    chain.write_text("\n".join(["[[step]]", 'name = "a"', 'run = "amp-disp"', *lines]))
+    assert run_line(["run", str(chain), "--executor", "here"]) == 0
+    assert running.differences(expected, running.contents(command, arguments)) == []
+    assert "workers: 1 slot on" in capfd.readouterr().err
