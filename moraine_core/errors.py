@@ -81,10 +81,13 @@ class WorkerDiedError(MoraineError, RuntimeError):
         The process that is gone.
     exitcode
         Its exit code; the negative number of the signal that killed it; None if that is not known.
+    node
+        The other machine that it ran on; empty for this one.
     """
 
     pid: int = 0
     exitcode: int | None = None
+    node: str = ""
 
 
 class TasksError(MoraineError, RuntimeError):

@@ -14,7 +14,7 @@ import os
 import sys
 import traceback
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import pluggy
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
     from moraine_core.declaration import Command
-    from moraine_core.executor.backend import Backend
+    from moraine_core.executor.backend import Backend, ExecutorSpec
     from moraine_core.options import Workers
 
 log = logging.getLogger("moraine")
@@ -37,7 +37,7 @@ COMMANDS = "moraine.commands"
 ALIASES = "moraine.aliases"
 HOOKS = "moraine.plugins"
 
-BUILTINS = ("check", "info", "list", "plugins", "quicklook", "run", "status", "view")
+BUILTINS = ("check", "executors", "info", "list", "plugins", "quicklook", "run", "status", "view")
 """The host's own commands, whose names no plugin may take."""
 
 
@@ -314,23 +314,51 @@ class PluginHost:
                 log.warning("%s of %s failed: %s: %s", hook, implementation.plugin_name, type(error).__name__, error)
 
     def backend(self, workers: Workers) -> Backend:
-        """Return the named executor backend of a plugin.
+        """Return the named executor backend of a plugin, with the settings of its table if its kind has some.
 
         Raises
         ------
         UsageError
-            No plugin offers one of that name.
+            No plugin offers one of that name, or its table is wrong.
         """
-        specs = {spec.name: spec for group in self.hook.moraine_executors() for spec in group}
-        spec = specs.get(workers.executor or "")
-        if spec is None:
-            offered = ", ".join(sorted(specs)) or "none is installed"
-            msg = f"no executor {workers.executor}; known: {offered}"
-            raise UsageError(msg)
+        from moraine_core import tables
         from moraine_core.task import resolve
 
-        backend: Backend = resolve(spec.load)(workers)
-        return backend
+        name = workers.executor or ""
+        specs, named = self.executors()
+        if name in named:
+            spec = specs[named[name]]
+            table = {key: value for key, value in tables.tables()[name].items() if key != "kind"}
+            where = f"{tables.file()}: executors.{name}"
+            return resolve(spec.load)(workers, tables.read_table(cast("type", resolve(spec.schema)), table, where))  # type: ignore[no-any-return]
+        if name not in specs or specs[name].schema:
+            offered = ", ".join(sorted({*named, *(n for n, s in specs.items() if not s.schema)})) or "none is installed"
+            msg = f"no executor {name}; known: {offered}"
+            if name in specs:
+                msg = f"executor {name} needs a table [executors.NAME] with kind = {name!r} in {tables.file()}"
+            raise UsageError(msg)
+        return resolve(specs[name].load)(workers)  # type: ignore[no-any-return]
+
+    def executors(self) -> tuple[dict[str, ExecutorSpec], dict[str, str]]:
+        """Return the executors and kinds of them that plugins bring, and the kind of each that the user has named.
+
+        Raises
+        ------
+        UsageError
+            A table is of a kind that no plugin brings.
+        """
+        from moraine_core import tables
+
+        specs = {spec.name: spec for group in self.hook.moraine_executors() for spec in group}
+        kinds = [name for name, spec in specs.items() if spec.schema]
+        named = {}
+        for name, table in tables.tables().items():
+            if table.get("kind") not in kinds:
+                known = ", ".join(kinds) or "none is installed (the kind cluster comes with moraine-cluster)"
+                msg = f"{tables.file()}: executors.{name}: kind is {table.get('kind')!r}; known: {known}"
+                raise UsageError(msg)
+            named[name] = str(table["kind"])
+        return specs, named
 
     # --------------------------------------------------------------------------------------------- records
 

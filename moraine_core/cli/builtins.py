@@ -209,6 +209,9 @@ def run(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="say what would run, and why")] = False,
     check: Annotated[bool, typer.Option("--check", help="validate all steps and their inputs; run nothing")] = False,
     fresh: Annotated[bool, typer.Option("--fresh", help="do not continue interrupted steps")] = False,
+    executor: Annotated[
+        str | None, typer.Option(help="a named executor for all steps; see moraine executors", metavar="NAME")
+    ] = None,
     no_quicklook: Annotated[bool, typer.Option("--no-quicklook", help="draw no pictures of pyramids")] = False,
 ) -> Result:
     """Run a pipeline: the steps whose arguments or inputs have changed, in the order of the file."""
@@ -225,6 +228,7 @@ def run(
         check=check,
         quicklook=not no_quicklook,
         fresh=fresh,
+        executor=executor,
     )
     return Result(result.text, result.fields, ok=result.ok)
 
@@ -257,5 +261,31 @@ def variables(pairs: list[str] | None) -> dict[str, str]:
     return found
 
 
-FUNCTIONS: tuple[Callable[..., Result], ...] = (list_, info, plugins, check, quicklook, view, run, status)
+def executors(
+    host: PluginHost,
+    action: Annotated[str, typer.Argument(help="list, or check NAME", metavar="list|check")] = "list",
+    name: Annotated[str | None, typer.Argument(help="the executor to check", metavar="NAME")] = None,
+    *,
+    cuda: Annotated[bool, typer.Option("--cuda", help="check its GPUs as well")] = False,
+) -> Result:
+    """List the named executors, or send one task to each slot of one and say what is there."""
+    from moraine_core import tables
+    from moraine_core.executor import check
+
+    if (action, name is None) not in (("list", True), ("check", False)):
+        msg = f"executors {' '.join(filter(None, (action, name)))}; expected: executors list, or executors check NAME"
+        raise UsageError(msg)
+    if name is not None:
+        found = check.check_executor(host, name, cuda=cuda)
+        return Result(check.describe(found), found)
+    specs, named = host.executors()
+    rows = [{"name": n, "kind": k, "from": str(tables.file()), "help": specs[k].help} for n, k in named.items()]
+    rows += [{"name": s.name, "kind": "", "from": s.load, "help": s.help} for s in specs.values() if not s.schema]
+    lines = [f"{row['name']:<16} {row['kind']:<10} {row['help']} ({row['from']})" for row in rows]
+    kinds = ", ".join(name for name, spec in specs.items() if spec.schema) or "none is installed"
+    empty = f"no executors; name one in {tables.file()}, kinds: {kinds}"
+    return Result("\n".join(lines) or empty, {"executors": rows})
+
+
+FUNCTIONS: tuple[Callable[..., Result], ...] = (list_, info, plugins, check, quicklook, view, run, status, executors)
 """All of them, in the order in which the help lists them."""

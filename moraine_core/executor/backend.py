@@ -23,19 +23,25 @@ class Slot:
     read_ahead
         Tasks more that may wait there with their inputs read.
     node
-        Name of the machine, for logs.
+        Name of the machine, for logs; empty for this one.
+    job
+        Number of the batch job that it belongs to, for logs.
     gpu
         Name of its GPU, if it has one.
     gpu_bytes
         Free memory of that GPU when the slot started, in bytes.
+    memory_bytes
+        Memory that one task may use there, in bytes; 0 where it shares the memory of this machine.
     """
 
     number: int
     threads: int = 1
     read_ahead: int = 0
     node: str = ""
+    job: str = ""
     gpu: str = ""
     gpu_bytes: int = 0
+    memory_bytes: int = 0
 
 
 class Backend(Protocol):
@@ -44,14 +50,20 @@ class Backend(Protocol):
     repeats: int
     """How often a task may be tried again when its worker died; 0 on this machine, where a death has a cause."""
 
+    patience: float
+    """Seconds without any answer after which tasks count as lost; 0 on this machine, where no answer can be lost."""
+
     def start(self) -> None:
-        """Bring up what is not running; return when the slots answer, or raise with the reason."""
+        """Bring up what is not running; return when a first slot answers, or raise with the reason."""
 
     def slots(self) -> list[Slot]:
-        """Return the slots that are alive."""
+        """Return the slots that are alive; on a cluster they come and go."""
 
-    def submit(self, task: bytes, slot: int | None = None) -> Future[bytes]:
-        """Run a task in the least busy slot, or in a given one; the future holds a packed `Outcome`, never an error."""
+    def submit(self, task: bytes) -> Future[bytes]:
+        """Run a task in the least busy slot; the future holds a packed `Outcome`, never an error."""
+
+    def submit_to_all(self, task: bytes) -> list[Future[bytes]]:
+        """Run a task once in every slot, in the order of `slots`."""
 
     def put_dir(self) -> Path | None:
         """Return a folder in which all slots see files; None where slots share this process's memory."""
@@ -60,7 +72,10 @@ class Backend(Protocol):
         """Return the local worker processes, whose memory counts as this run's."""
 
     def stop(self, *, now: bool = False) -> None:
-        """End all workers within 10 seconds and remove what was made; with `now`, without waiting for tasks."""
+        """End all workers within 10 seconds and remove what was made; with `now`, without waiting for tasks.
+
+        Every future that was given out is done afterwards.
+        """
 
 
 @dataclass(frozen=True)
@@ -75,8 +90,12 @@ class ExecutorSpec:
         ``"module:factory"``; the factory is called with `Workers` and returns a `Backend`.
     help
         One line.
+    schema
+        ``"module:dataclass"`` of a kind that needs settings. The user then names executors in tables
+        ``[executors.NAME]`` with ``kind = "..."``, and the factory is called with `Workers` and the checked table.
     """
 
     name: str
     load: str
     help: str = ""
+    schema: str = ""

@@ -149,10 +149,12 @@ class Executor:
 
     def _describe(self) -> str:
         slots = self._backend.slots()
-        if self.cuda:
+        if self.cuda and not any(slot.node for slot in slots):
             return f"{len(slots)} GPU processes ({', '.join(slot.gpu for slot in slots)})"
         if isinstance(self._backend, ThreadBackend):
             return f"{len(slots)} threads"
+        if nodes := {slot.node for slot in slots if slot.node}:
+            return f"{len(slots)} slot{'s' * (len(slots) > 1)} on {', '.join(sorted(nodes))}"
         return f"{len(slots)} processes with {slots[0].threads} threads each"
 
     @property
@@ -253,7 +255,12 @@ class Executor:
         calls = [ChunkCall(task, cuda=cuda, shared=shared) for task in tasks]
         ahead = max((task.input_bytes for task in tasks), default=0) if task_bytes else 0
         return self.run(
-            calls, desc, window=self._window(task_bytes, ahead), done=done, on_done=on_done, keep_going=keep_going
+            calls,
+            desc,
+            window=lambda: self._window(task_bytes, ahead),
+            done=done,
+            on_done=on_done,
+            keep_going=keep_going,
         )
 
     def run(
@@ -261,12 +268,12 @@ class Executor:
         calls: Sequence[Any],
         desc: str,
         *,
-        window: int | None = None,
+        window: Callable[[], int] | None = None,
         done: int = 0,
         on_done: Callable[[int, Any], None] | None = None,
         keep_going: bool = False,
     ) -> list[Any]:
-        """Run packed calls, at most `window` of them handed out at once; return the results in order."""
+        """Run packed calls, at most `window()` of them handed out at once; return the results in order."""
         if not calls:
             return []
         if self._watch is None:
@@ -274,7 +281,8 @@ class Executor:
             raise UsageError(msg)
         self._backend.start()  # brings back workers that an earlier error cost
         self._watch.renew()
-        return Feed(self, calls, desc, window or self._window(0, 0), done, on_done, keep_going=keep_going).results()
+        size = window or (lambda: self._window(0, 0))
+        return Feed(self, calls, desc, size, done, on_done, keep_going=keep_going).results()
 
     def run_on_workers(self, fn: Callable[..., Any], *args: Any) -> list[Any]:
         """Run ``fn(*args)`` once in every worker; return the results in the order of the workers.
@@ -285,8 +293,7 @@ class Executor:
             The first failure.
         """
         self._backend.start()
-        message = pack(Call(fn, args, {}))
-        futures = [self._backend.submit(message, slot.number) for slot in self._backend.slots()]
+        futures = self._backend.submit_to_all(pack(Call(fn, args, {})))
         outcomes = [Outcome.unpack(future.result()) for future in futures]
         for outcome in outcomes:
             if outcome.kind != "ok":
@@ -342,15 +349,25 @@ class Executor:
 
     def fits(self, task_bytes: int) -> bool:
         """Tell whether at least one task of that size fits into memory, and on every GPU."""
-        if self.cuda and any(task_bytes > GPU_SHARE * slot.gpu_bytes for slot in self._backend.slots()):
+        slots = self._backend.slots()
+        if self.cuda and any(task_bytes > GPU_SHARE * slot.gpu_bytes for slot in slots):
             return False
-        return task_bytes <= self.task_budget()
+        return task_bytes <= (_smallest_memory(slots) or self.task_budget())
 
     def _window(self, task_bytes: int, input_bytes: int) -> int:
         """Return how many tasks may be handed out at once: as many as run, and one read-ahead each if that fits too."""
         slots = self._backend.slots()
         running = sum(self._gpu_threads(slot, task_bytes) for slot in slots)
         ahead = sum(slot.read_ahead for slot in slots)
+        if elsewhere := _smallest_memory(slots):
+            if task_bytes > elsewhere:
+                node = min(slots, key=lambda slot: slot.memory_bytes).node
+                msg = (
+                    f"one task needs {gib(task_bytes)}, a slot of {node} has {gib(elsewhere)}; "
+                    "choose smaller blocks, or fewer slots on each node"
+                )
+                raise MemoryBudgetError(msg)
+            return running + ahead
         if not task_bytes:
             return running + ahead
         budget = self.task_budget()
@@ -391,10 +408,20 @@ class Executor:
         peak = self._watch.worker_peaks.get(error.pid, 0) if self._watch else 0
         usual = _USUAL_CAUSE.get(error.exitcode or 0, "")
         used = f" It used {gib(peak)}." if peak else ""
-        fewer = f"--n-workers {self._started - 1}" if self._started > 1 else "smaller --chunks"
-        advised = WorkerDiedError(f"{error}, on {task}{usual}.{used} Try {fewer} or a lower --max-memory.")
-        advised.pid, advised.exitcode = error.pid, error.exitcode
+        if error.node:
+            advice = "smaller --chunks or fewer slots on each node"
+        elif self._started > 1:
+            advice = f"--n-workers {self._started - 1} or a lower --max-memory"
+        else:
+            advice = "smaller --chunks or a lower --max-memory"
+        advised = WorkerDiedError(f"{error}, on {task}{usual}.{used} Try {advice}.")
+        advised.pid, advised.exitcode, advised.node = error.pid, error.exitcode, error.node
         return advised
+
+
+def _smallest_memory(slots: Sequence[Slot]) -> int:
+    """Return the memory, in bytes, of the smallest slot that has some of its own; 0 where all share this machine's."""
+    return min((slot.memory_bytes for slot in slots if slot.memory_bytes), default=0)
 
 
 def _local_backend(

@@ -18,6 +18,7 @@ import time
 from collections import OrderedDict
 from concurrent.futures import Future
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, Literal
 
 from moraine_core.errors import WorkerDiedError
@@ -36,16 +37,19 @@ _environment = threading.Lock()
 class _Process:
     """One worker process as the parent sees it."""
 
-    def __init__(self, number: int, settings: Settings, environ: Mapping[str, str]) -> None:
+    def __init__(
+        self, number: int, settings: Settings, environ: Mapping[str, str], node: str = "", job: str = ""
+    ) -> None:
         context = multiprocessing.get_context("spawn")
         self.number = number
+        self.node, self.job = node, job
         self.connection, theirs = context.Pipe(duplex=True)
         self.tasks: OrderedDict[int, Future[bytes]] = OrderedDict()
         self.info: dict[str, Any] = {}
         self.process = context.Process(
             target=worker.main, args=(theirs, settings), name=f"moraine-{number}", daemon=True
         )
-        with _child_environment(environ), _importable_main():
+        with _child_environment(environ), _no_main() if node else _importable_main():
             self.process.start()
         theirs.close()  # so that the pipe ends when the worker does
 
@@ -76,8 +80,11 @@ class _Process:
             how = f"was killed by signal {-code} ({name})"
         else:
             how = f"ended with exit code {code}"
-        error = WorkerDiedError(f"worker {self.number} (process {self.process.pid}) {how} {when}")
-        error.pid, error.exitcode = self.process.pid or 0, code
+        who = f"worker {self.number} (process {self.process.pid})"
+        if self.node:
+            who = f"worker process {self.process.pid} on {self.node}" + (f" of job {self.job}" if self.job else "")
+        error = WorkerDiedError(f"{who} {how} {when}")
+        error.pid, error.exitcode, error.node = self.process.pid or 0, code, self.node
         return error
 
 
@@ -114,6 +121,17 @@ def _importable_main() -> Iterator[None]:
         main.__file__ = file
 
 
+@contextlib.contextmanager
+def _no_main() -> Iterator[None]:
+    """Let no worker import the main script: it is an engine's, and the tasks know nothing of it."""
+    main = sys.modules["__main__"]
+    sys.modules["__main__"] = ModuleType("__main__")
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = main
+
+
 class ProcessBackend:
     """Spawned worker processes on this machine.
 
@@ -125,18 +143,29 @@ class ProcessBackend:
         How each of them works.
     scratch
         Folder in which shared objects are written; the system's temporary folder by default.
+    node, job
+        Where they are, for the news of a death, if this is a slot of another backend. The main script is then that of
+        an engine, and not imported.
     """
 
     repeats = 0
+    patience = 0.0
 
     def __init__(
-        self, environs: Sequence[Mapping[str, str]], settings: Settings, scratch: str | Path | None = None
+        self,
+        environs: Sequence[Mapping[str, str]],
+        settings: Settings,
+        scratch: str | Path | None = None,
+        *,
+        node: str = "",
+        job: str = "",
     ) -> None:
         allocator = {name: value for name, value in ALLOCATOR.items() if name not in os.environ}
         io_threads = {"MORAINE_IO_THREADS": str(max(usable_cores() // len(environs), 1))}
         self._environs = [{**SERIAL_LIBRARIES, **allocator, **io_threads, **environ} for environ in environs]
         self._settings = settings
         self._scratch = scratch
+        self._node, self._job = node, job
         self._workers: dict[int, _Process] = {}
         self._lock = threading.Lock()
         self._numbers = 0
@@ -154,7 +183,9 @@ class ProcessBackend:
             return
         fresh: list[_Process] = []
         try:
-            fresh.extend(_Process(number, self._settings, self._environs[number]) for number in missing)
+            fresh.extend(
+                _Process(number, self._settings, self._environs[number], self._node, self._job) for number in missing
+            )
             for process in fresh:
                 process.await_ready()
         except BaseException:
@@ -221,8 +252,15 @@ class ProcessBackend:
                 for number, process in sorted(self._workers.items())
             ]
 
-    def submit(self, task: bytes, slot: int | None = None) -> Future[bytes]:
-        """Send a task to the given or the least busy worker."""
+    def submit(self, task: bytes) -> Future[bytes]:
+        """Send a task to the least busy worker."""
+        return self._send(task, None)
+
+    def submit_to_all(self, task: bytes) -> list[Future[bytes]]:
+        """Send a task to every worker."""
+        return [self._send(task, slot.number) for slot in self.slots()]
+
+    def _send(self, task: bytes, slot: int | None) -> Future[bytes]:
         future: Future[bytes] = Future()
         with self._lock:
             if slot is None and self._workers:

@@ -29,6 +29,7 @@ class ThreadBackend:
     """
 
     repeats = 0
+    patience = 0.0
 
     def __init__(self, count: int) -> None:
         self._count = count
@@ -64,14 +65,23 @@ class ThreadBackend:
         """Return one slot per thread."""
         return [Slot(number) for number in range(self._count)]
 
-    def submit(self, task: bytes, slot: int | None = None) -> Future[bytes]:
-        """Run a task in the given or the least busy thread."""
+    def submit(self, task: bytes) -> Future[bytes]:
+        """Run a task in the least busy thread."""
         future: Future[bytes] = Future()
         with self._lock:
-            slot = min(range(self._count), key=self._load.__getitem__) if slot is None else slot
-            self._load[slot] += 1
-        self._inboxes[slot].put((task, future))
+            number = min(range(self._count), key=self._load.__getitem__)
+            self._load[number] += 1
+        self._inboxes[number].put((task, future))
         return future
+
+    def submit_to_all(self, task: bytes) -> list[Future[bytes]]:
+        """Run a task once in every thread."""
+        futures: list[Future[bytes]] = [Future() for _ in self._inboxes]
+        with self._lock:
+            self._load = [load + 1 for load in self._load]
+        for inbox, future in zip(self._inboxes, futures, strict=True):
+            inbox.put((task, future))
+        return futures
 
     def put_dir(self) -> Path | None:
         """Return None: all threads see this process's objects."""

@@ -87,6 +87,7 @@ def run(
     check: bool = False,
     quicklook: bool = True,
     fresh: bool = False,
+    executor: str | None = None,
 ) -> RunResult:
     """Run the steps of a pipeline that are not done; the first that fails is the last that runs.
 
@@ -110,6 +111,8 @@ def run(
         Draw pictures of pyramids.
     fresh
         Interrupted steps start over instead of continuing.
+    executor
+        A named executor for all steps, whatever the file says.
 
     Returns
     -------
@@ -126,6 +129,8 @@ def run(
         Several things are wrong.
     """
     jobs = make_jobs(pipeline, host)
+    if executor is not None:
+        jobs = [replace(job, workers=replace(job.workers, executor=executor)) for job in jobs]
     selection = select(pipeline, only, start, force=force)
     if check:
         _check([job for job in jobs if job.name in selection.selected], pipeline)

@@ -33,6 +33,7 @@ class SerialBackend:
     """Runs each task in the calling thread when it is handed out: the plainest meaning a plan can have."""
 
     repeats = 0
+    patience = 0.0
 
     def start(self) -> None:
         """Do nothing."""
@@ -41,11 +42,15 @@ class SerialBackend:
         """Return one slot."""
         return [Slot(0)]
 
-    def submit(self, task: bytes, slot: int | None = None) -> Future[bytes]:
+    def submit(self, task: bytes) -> Future[bytes]:
         """Run the task now."""
         future: Future[bytes] = Future()
         future.set_result(run_packed(task))
         return future
+
+    def submit_to_all(self, task: bytes) -> list[Future[bytes]]:
+        """Run the task now."""
+        return [self.submit(task)]
 
     def put_dir(self) -> Path | None:
         """Return None: everything is in this process."""
@@ -62,7 +67,7 @@ class SerialBackend:
 class RefusingBackend(SerialBackend):
     """Raises when anything is computed: planning must not."""
 
-    def submit(self, task: bytes, slot: int | None = None) -> Future[bytes]:
+    def submit(self, task: bytes) -> Future[bytes]:
         """Refuse."""
         msg = "a task was handed out while nothing should be computed"
         raise AssertionError(msg)

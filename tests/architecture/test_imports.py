@@ -25,6 +25,7 @@ ROOMS = {
     "arguments": "errors plan",
     "codecs": "plan",
     "options": "arguments codecs",
+    "tables": "arguments errors",
     "hookspec": "",
     "declaration": "arguments errors hookspec options plan",
     "catalog": "",
@@ -51,9 +52,9 @@ WHEN_CALLED = {
     "plan": "store",  # an Array or a Chunk reads itself: in a worker, or for a small index
     "declaration": "run",  # a command is also a Python call
     "executor": "device plan store",  # loaded in the worker, or where a GPU was asked for
-    "plugins": "task",  # the class of an executor is named as text, like a kernel
+    "plugins": "tables task",  # the class of an executor is named as text, like a kernel, and its settings are a table
     "task": "store",
-    "cli": "check pipeline",
+    "cli": "check pipeline tables",
     "testing": "cli",
 }
 """What may be imported inside functions besides: nothing that merely declares is made heavier by it."""

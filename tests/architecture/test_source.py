@@ -23,6 +23,7 @@ MAY_BE_PARALLEL = {
     "moraine_core/store.py": "reads and writes the chunks of one part in threads",
     "moraine_core/cli/main.py": "asks whether this is the main thread, since only that one gets signals",
     "plugins/load/moraine_load/gamma.py": "runs the programs of GAMMA, where they are asked for",
+    "plugins/cluster/moraine_cluster/parsl_backend.py": "is an executor's backend, and asks the scheduler for its jobs",
     "plugins/view/moraine_view/web/": "answers a browser's connections side by side; computes nothing for commands",
     "moraine_core/testing/": "makes a backend that is not parallel, and a process to be killed",
 }

@@ -19,9 +19,19 @@ import numpy as np
 import pytest
 
 from moraine_core import ALL, Array, Chunk, ChunkTask, Device, Executor, Layout, Stream, Workers, blocks
-from moraine_core.errors import StoreNotFoundError, TaskError, TasksError, UsageError, WorkerDiedError
+from moraine_core.errors import (
+    MemoryBudgetError,
+    StoreNotFoundError,
+    TaskError,
+    TasksError,
+    UsageError,
+    WorkerDiedError,
+)
+from moraine_core.executor import feed as feed_module
 from moraine_core.executor import progress as progress_module
-from moraine_core.executor.message import Outcome
+from moraine_core.executor.backend import Slot
+from moraine_core.executor.message import Call, Outcome
+from moraine_core.executor.worker import run_packed
 from moraine_core.store import ahead, create, describe, parallel_read_zarr
 from moraine_core.task import ChunkCall, chunk_task, read_stream
 from moraine_core.testing.data import read_array, write_array
@@ -283,10 +293,10 @@ class Recorder:
     def __getattr__(self, name):
         return getattr(self.inner, name)
 
-    def submit(self, task, slot=None):
+    def submit(self, task):
         self.now += 1
         self.most = max(self.most, self.now)
-        future = self.inner.submit(task, slot)
+        future = self.inner.submit(task)
         future.add_done_callback(lambda _: self._less())
         return future
 
@@ -635,10 +645,10 @@ class Unreliable:
     def start(self):
         self.starts += 1
 
-    def submit(self, task, slot=None):
+    def submit(self, task):
         self.seen[task] = self.seen.get(task, 0) + 1
         if self.seen[task] > self.deaths:
-            return self.inner.submit(task, slot)
+            return self.inner.submit(task)
         future: Future[bytes] = Future()
         future.set_result(Outcome(self.kind, WorkerDiedError("node n1 went away")).pack())
         return future
@@ -683,3 +693,145 @@ def test_sixteen_processes_open_one_array_at_once_fifty_times(tmp_path):
     path = write_array(tmp_path / "a.zarr", np.zeros((4, 3), "f4"), (2, 3))
     with Executor(processes=True, n_workers=16) as executor:
         assert executor.run_on_workers(tasks.open_often, path, 50) == [200] * 16
+
+
+class Growing:
+    """Slots of other machines, more of them after every answer; holds answers back until a test lets them go."""
+
+    repeats, patience = 2, 0.0
+
+    def __init__(self, slots, silent=()):
+        self.inner, self.alive, self.silent = SerialBackend(), slots, list(silent)
+        self.held, self.most, self.sent, self.stopped = [], 0, [], []
+
+    def __getattr__(self, name):
+        return getattr(self.inner, name)
+
+    def slots(self):
+        return self.alive
+
+    def submit(self, task):
+        self.sent.append(task)
+        future: Future[bytes] = Future()
+        if self.silent and self.silent.pop(0):
+            self.held.append(future)
+            return future
+        threading.Timer(0.01, lambda: future.set_result(run_packed(task))).start()
+        return future
+
+    def stop(self, *, now=False):
+        self.stopped.append(now)
+        for future in self.held:
+            future.set_result(Outcome("died", WorkerDiedError("stopped")).pack())
+        self.held = []
+
+
+@pytest.fixture
+def impatient(monkeypatch):
+    monkeypatch.setattr(feed_module, "LOOK_SECONDS", 0.0)
+
+
+def nodes(count, memory=2**30):
+    return [Slot(n, read_ahead=1, node=f"n{n % 2}", memory_bytes=memory) for n in range(count)]
+
+
+def test_more_is_handed_out_when_slots_come(impatient):
+    backend = Growing(nodes(1))
+    out = []
+    with Executor(backend=backend) as executor:
+
+        def more(number, result):
+            out.append(len(backend.sent) - len(out))
+            backend.alive = nodes(4)
+
+        executor.run([Call(tasks.double, (i,), {}) for i in range(30)], "x", on_done=more)
+    assert out[0] <= 2
+    assert max(out) == 8
+
+
+def test_less_is_handed_out_when_slots_go(impatient):
+    backend = Growing(nodes(4))
+
+    def fewer(number, result):
+        backend.alive = nodes(1)
+
+    with Executor(backend=backend) as executor:
+        assert executor.run([Call(tasks.double, (i,), {}) for i in range(30)], "x", on_done=fewer) == [
+            2 * i for i in range(30)
+        ]
+
+
+def test_the_smallest_slot_says_what_a_task_may_need():
+    backend = Growing([*nodes(3, 2**30), Slot(3, node="small", memory_bytes=2**28)])
+    with Executor(backend=backend, max_memory=2**50) as executor:
+        assert executor.fits(2**28)
+        assert not executor.fits(2**28 + 1)
+        with pytest.raises(MemoryBudgetError, match=r"one task needs 1\.0 GiB, a slot of small has 256 MiB"):
+            executor.run_chunk_tasks([ChunkTask("executor_tasks:pid")], desc="x", task_bytes=2**30)
+
+
+def test_tasks_without_an_answer_are_sent_once_more(impatient, caplog):
+    """The backend loses the second task; nothing hangs and nothing is lost."""
+    backend = Growing(nodes(2), silent=[False, True])
+    backend.patience = 0.3
+    with Executor(backend=backend) as executor:
+        assert executor.map(tasks.double, [(i,) for i in range(6)], desc="step") == [0, 2, 4, 6, 8, 10]
+    assert len(backend.sent) == 7
+    assert any("step: no answer for 0 s from n0, n1; tasks under way: 1; the oldest" in m for m in caplog.messages)
+
+
+def test_tasks_that_are_lost_twice_are_an_error_with_their_numbers(impatient):
+    backend = Growing(nodes(2), silent=[False, True, False, True, True, True])
+    backend.patience = 0.3
+    with (
+        Executor(backend=backend) as executor,
+        pytest.raises(WorkerDiedError, match=r"no answer .* tasks under way: 1, 3 of 4; they were sent twice"),
+    ):
+        executor.map(tasks.double, [(i,) for i in range(4)])
+    assert backend.stopped[0] is True
+
+
+def test_an_answer_that_comes_after_its_second_one_changes_nothing(impatient):
+    backend = Growing(nodes(1), silent=[True, False, True])
+    backend.patience = 0.2
+    seen = []
+
+    def late(number, result):
+        seen.append((number, result))
+        if number == 0:  # answered the second time: now comes the first answer, then that of the other silent task
+            for value, future in zip(("late", 4), backend.held, strict=True):
+                future.set_result(Outcome("ok", value).pack())
+            backend.held = []
+
+    with Executor(backend=backend) as executor:
+        assert executor.run([Call(tasks.double, (i,), {}) for i in range(3)], "x", on_done=late) == [0, 2, 4]
+    assert sorted(seen) == [(0, 0), (1, 2), (2, 4)]
+
+
+def test_while_no_slot_is_there_nothing_counts_as_lost(impatient):
+    """Jobs may wait in the queue for hours."""
+    backend = Growing(nodes(1), silent=[True])
+    backend.patience = 0.1
+    with Executor(backend=backend) as executor:
+        backend.alive = []
+        threading.Timer(1.5, lambda: backend.held.pop().set_result(Outcome("ok", 7).pack())).start()
+        assert executor.map(tasks.double, [(1,)]) == [7]
+    assert len(backend.sent) == 1
+
+
+def test_a_node_on_which_workers_keep_dying_is_named():
+    class Dying(Growing):
+        def submit(self, task):
+            error = WorkerDiedError("worker was killed")
+            error.node = "n7"
+            future: Future[bytes] = Future()
+            future.set_result(Outcome("died", error).pack())
+            return future
+
+    with Executor(backend=Dying(nodes(2))) as executor, pytest.raises(WorkerDiedError) as caught:
+        executor.map(tasks.double, [(i,) for i in range(4)])
+    assert "Try smaller --chunks or fewer slots on each node" in str(caught.value)
+    assert "n7" in "".join(caught.value.__notes__)
+    with Executor(backend=Dying(nodes(1))) as executor, pytest.raises(WorkerDiedError) as caught:
+        executor.map(tasks.double, [(1,)])  # the fault of one task, and not of the node
+    assert not hasattr(caught.value, "__notes__")

@@ -93,8 +93,8 @@ def test_a_busy_neighbor_does_not_delay_the_news(executor):
     seen = {}
     run = executor.backend.submit
 
-    def submit(task, slot=None):
-        future = run(task, slot)
+    def submit(task):
+        future = run(task)
         future.add_done_callback(
             lambda done: seen.setdefault(b"ended with exit code" in done.result(), time.monotonic())
         )

@@ -156,11 +156,11 @@ class Counter:
     def __getattr__(self, name):
         return getattr(self.inner, name)
 
-    def submit(self, task, slot=None):
+    def submit(self, task):
         with self.lock:
             self.now += 1
             self.most = max(self.most, self.now)
-        future = self.inner.submit(task, slot)
+        future = self.inner.submit(task)
         future.add_done_callback(lambda _: self.less())
         return future
 

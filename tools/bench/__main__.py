@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 
+import cluster
 import commands
 import executor
 import load
@@ -31,6 +32,7 @@ BENCHES = {
     "science": science,
     "unwrap": unwrap,
     "view": view,
+    "cluster": cluster,
 }
 
 

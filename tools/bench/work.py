@@ -55,3 +55,10 @@ def _write(path: str, start: int, stop: int, values: Array) -> None:
     import zarr
 
     zarr.open_array(path, mode="r+")[start:stop] = values
+
+
+def double_chunk(source: str, out: str, begin: int, end: int) -> None:
+    """Read a part of a zarr array and write twice of it to another."""
+    import zarr
+
+    zarr.open_array(out)[begin:end] = 2 * zarr.open_array(source, mode="r")[begin:end]

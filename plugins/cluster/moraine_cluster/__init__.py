@@ -1,0 +1,1 @@
+"""Batch clusters for moraine: a backend, no commands."""

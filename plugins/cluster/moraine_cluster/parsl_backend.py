@@ -1,0 +1,469 @@
+"""Slots in jobs of a batch scheduler, brought there by Parsl's HighThroughputExecutor.
+
+This is the only module that imports Parsl. Parsl starts jobs, replaces lost ones, and carries bytes; its workers run
+no task themselves (see `moraine_core.executor.slot`), because it loses tasks when a worker of its own dies.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import secrets
+import shlex
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeoutError
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import psutil
+from parsl.config import Config
+from parsl.dataflow.dflow import DataFlowKernel
+from parsl.executors.high_throughput.executor import HighThroughputExecutor
+from parsl.jobs.states import TERMINAL_STATES
+from parsl.launchers import SingleNodeLauncher, SrunLauncher
+from parsl.providers import LocalProvider, SlurmProvider
+
+from moraine_core.errors import MoraineError, UsageError, WorkerDiedError
+from moraine_core.executor.backend import Slot
+from moraine_core.executor.message import Call, Outcome, pack
+
+if TYPE_CHECKING:
+    from moraine_cluster.config import ClusterConfig
+    from moraine_cluster.on_node import Answer
+    from moraine_core.executor.slot import Place
+    from moraine_core.options import Workers
+
+log = logging.getLogger("moraine")
+
+HEARTBEAT_SECONDS = 5
+"""How often nodes and head tell each other that they are there."""
+
+LOST_SECONDS = 15
+"""Silence after which a node, or the head, counts as gone. Jobs whose head is gone end after it."""
+
+STOP_SECONDS = 10.0
+"""How long the scheduler may take to end the jobs."""
+
+LOOK_SECONDS = 1.0
+SIGN_OF_LIFE_SECONDS = 55.0
+
+UNKNOWN = "a node not heard of yet"
+
+
+def make_backend(workers: Workers, config: ClusterConfig) -> ParslBackend:
+    """Return the backend of a table ``[executors.NAME]``."""
+    return ParslBackend(config, cuda=workers.cuda)
+
+
+class ClusterError(MoraineError, RuntimeError):
+    """The jobs of a cluster cannot be started."""
+
+
+class ParslBackend:
+    """Slots in jobs.
+
+    Parameters
+    ----------
+    config
+        The jobs.
+    cuda
+        Whether each slot binds a GPU.
+    """
+
+    repeats = 2
+    patience = 120.0
+
+    def __init__(self, config: ClusterConfig, *, cuda: bool = False) -> None:
+        self._config = config
+        self._cuda = cuda
+        self._folder: Path | None = None
+        self._kernel: DataFlowKernel | None = None
+        self._pool: HighThroughputExecutor | None = None
+        self._provider: Any = None
+        self._lock = threading.Lock()
+        self._open: set[Future[Any]] = set()
+        self._places: dict[tuple[str, int], Place] = {}
+        self._alive: dict[str, int] = {}
+        self._nodes: dict[str, str] = {}
+        self._ended = threading.Event()
+        self._watcher: threading.Thread | None = None
+
+    # ------------------------------------------------------------------------------------------------ life
+
+    def start(self) -> None:
+        """Ask for the first jobs and wait until a slot answers.
+
+        Raises
+        ------
+        ClusterError
+            The jobs cannot be started; with the scheduler's own words.
+        """
+        try:
+            if self._kernel is not None and self._is_cut_off():
+                log.warning("cluster: the interchange has ended; the jobs are started anew")
+                self.stop(now=True)
+            if self._kernel is None:
+                self._bring_up()
+            if not self._alive:
+                self._await_first_slot()
+        except BaseException:
+            self.stop(now=True)
+            raise
+
+    def _bring_up(self) -> None:
+        shared = Path(self._config.shared)
+        if not shared.is_dir():
+            msg = f"shared folder {shared} does not exist; it must be there for this machine and all nodes"
+            raise UsageError(msg)
+        self._folder = Path(tempfile.mkdtemp(prefix="moraine-run-", dir=shared))
+        self._provider = provider_for(self._config)
+        self._pool = HighThroughputExecutor(
+            label="moraine",
+            provider=self._provider,
+            interchange_launch_cmd=[sys.executable, "-m", "moraine_cluster.interchange", str(os.getpid())],
+            address=address_of(self._config),
+            cores_per_worker=0.001,  # the number of slots is ours to say
+            max_workers_per_node=self._config.slots,
+            available_accelerators=(),
+            prefetch_capacity=0,
+            heartbeat_period=HEARTBEAT_SECONDS,
+            heartbeat_threshold=LOST_SECONDS,
+            encrypted=True,
+        )
+        logging.getLogger("parsl").propagate = False  # what matters of it is told in our own words
+        self._kernel = DataFlowKernel(
+            Config(
+                executors=[self._pool],
+                run_dir=str(self._folder),
+                strategy="simple",
+                strategy_period=1,
+                max_idletime=self._config.jobs.idle_seconds,
+                retries=0,
+                usage_tracking=0,
+                initialize_logging=False,
+            )
+        )
+        self._ended.clear()
+        self._watcher = threading.Thread(target=self._watch, name="moraine-cluster", daemon=True)
+        self._watcher.start()
+
+    def _await_first_slot(self) -> None:
+        began = spoken = time.monotonic()
+        hello = self._send(pack(Call(os.getpid, (), {})))
+        while True:
+            with contextlib.suppress(FutureTimeoutError):
+                hello.result(timeout=0.2)
+                return
+            if time.monotonic() - spoken > SIGN_OF_LIFE_SECONDS:
+                spoken = time.monotonic()
+                log.info("cluster: no slot yet after %.0f s, jobs: %s", spoken - began, self._job_states())
+
+    def _job_states(self) -> str:
+        states = [f"{job} {row['status'].state.name.lower()}" for job, row in dict(self._provider.resources).items()]
+        return ", ".join(states) or "none"
+
+    def stop(self, *, now: bool = False) -> None:
+        """Cancel the jobs, wait until the scheduler says that they are gone, and remove the run's folder."""
+        kernel, self._kernel = self._kernel, None
+        if kernel is not None:
+            self._ended.set()
+            jobs = self._cancel()
+            # threads of their own: the engine's may wait for ever for an interchange that has gone
+            cleaning = threading.Thread(target=_clean_up, args=(kernel,), name="moraine-cluster-end", daemon=True)
+            cleaning.start()
+            self._await_end(jobs)
+            cleaning.join(STOP_SECONDS)
+            if cleaning.is_alive() and (process := self._interchange()) is not None:
+                process.kill()
+        self._give_up("the jobs were ended")
+        if self._folder is not None:
+            shutil.rmtree(self._folder, ignore_errors=True)
+            self._folder = None
+
+    def _give_up(self, reason: str) -> None:
+        """Answer for all tasks that are under way."""
+        with self._lock:
+            waiting, self._open = list(self._open), set()
+            self._places.clear()
+            self._alive.clear()
+        for future in waiting:
+            future.set_exception(WorkerDiedError(reason))
+
+    def _cancel(self) -> list[str]:
+        jobs = [
+            job for job, row in dict(self._provider.resources).items() if row["status"].state not in TERMINAL_STATES
+        ]
+        if jobs:
+            with contextlib.suppress(Exception):
+                self._provider.cancel(jobs)
+        return jobs
+
+    def _await_end(self, jobs: list[str]) -> None:
+        """Wait until the scheduler knows the jobs no more."""
+        deadline = time.monotonic() + STOP_SECONDS
+        while jobs and (left := still_known(self._config, jobs)):
+            if time.monotonic() > deadline:
+                log.warning("cluster: jobs %s do not end; look with squeue, end them with scancel", ", ".join(left))
+                return
+            time.sleep(0.2)
+
+    # ------------------------------------------------------------------------------------------------ slots
+
+    def _watch(self) -> None:
+        while not self._ended.wait(LOOK_SECONDS):
+            self._look()
+
+    def _interchange(self) -> subprocess.Popen[bytes] | None:
+        process: subprocess.Popen[bytes] | None = getattr(self._pool, "interchange_proc", None)
+        return process
+
+    def _is_cut_off(self) -> bool:
+        process = self._interchange()
+        return process is not None and process.poll() is not None
+
+    def _look(self) -> None:
+        """Ask which nodes are connected, and answer for the tasks of an engine that has ended."""
+        pool = self._pool
+        if pool is None:
+            return
+        if self._is_cut_off() and not self._ended.is_set():
+            self._give_up("the interchange, which carries tasks to the jobs, has ended")
+        if pool.bad_state_is_set or self._is_cut_off():
+            alive: dict[str, int] = {}
+        else:
+            try:
+                managers = pool.connected_managers()
+            except Exception:  # noqa: BLE001 - the interchange is gone, or going
+                managers = []
+            alive = {m["manager"]: m["worker_count"] for m in managers if m["active"]}
+        with self._lock:
+            self._alive = alive
+            self._places = {key: place for key, place in self._places.items() if key[0] in alive}
+
+    def slots(self) -> list[Slot]:
+        """Return the slots of all nodes that are connected."""
+        with self._lock:
+            alive, places = dict(self._alive), dict(self._places)
+        memory = min((place.memory_bytes for place in places.values()), default=0)
+        found: list[Slot] = []
+        for manager, count in sorted(alive.items()):
+            same_node = next((place for key, place in places.items() if key[0] == manager), None)
+            for rank in range(count):
+                place = places.get((manager, rank))
+                node, job = (same_node.node, same_node.job) if same_node else (UNKNOWN, "")
+                found.append(
+                    Slot(
+                        len(found),
+                        read_ahead=1,  # that much waits in the engine
+                        node=node,
+                        job=job,
+                        gpu=place.gpu if place else "",
+                        gpu_bytes=place.gpu_bytes if place else self._gpu_bytes(places),
+                        memory_bytes=place.memory_bytes if place else memory,
+                    )
+                )
+        return found
+
+    @staticmethod
+    def _gpu_bytes(places: dict[tuple[str, int], Place]) -> int:
+        return min((place.gpu_bytes for place in places.values()), default=0)
+
+    # ------------------------------------------------------------------------------------------------- work
+
+    def submit(self, task: bytes) -> Future[bytes]:
+        """Send a task to whichever slot is free; a node that is lost answers as a worker that died."""
+        answer: Future[bytes] = Future()
+        try:
+            sent = self._send(task)
+        except ClusterError as error:
+            answer.set_result(Outcome("died", WorkerDiedError(str(error))).pack())
+            return answer
+        sent.add_done_callback(lambda done: answer.set_result(_outcome(done)))
+        return answer
+
+    def _send(self, task: bytes, errand: str = "") -> Future[Answer]:
+        config = self._config
+        call = {
+            "f": "moraine_cluster.on_node.run",
+            "a": (config.slots, config.max_memory_per_node or 0, errand),
+            "k": {"cuda": self._cuda},
+        }
+        future: Future[Answer] = Future()
+        with self._lock:
+            if self._pool is None or self._kernel is None:
+                msg = "the jobs were ended"
+                raise ClusterError(msg)
+            self._open.add(future)
+            try:
+                sent = self._pool.submit_payload({"task_executor": call}, task)
+            except Exception as error:  # noqa: BLE001 - whatever made the engine give up
+                self._open.discard(future)
+                raise self._told(error) from None
+        sent.add_done_callback(lambda done: self._take(done, future))
+        return future
+
+    def _take(self, done: Future[Answer], future: Future[Answer]) -> None:
+        """Note where an answer comes from, and pass it on."""
+        error = done.exception()
+        with self._lock:
+            if future not in self._open:
+                return  # it was given up
+            self._open.discard(future)
+            if error is None:
+                answer = done.result()
+                self._places[answer.manager, answer.place.rank] = answer.place
+                self._nodes[answer.manager] = answer.place.node
+                self._alive.setdefault(answer.manager, self._config.slots)
+        if error is None:
+            future.set_result(answer)
+        else:
+            future.set_exception(self._told(error))
+
+    def _told(self, error: BaseException) -> Exception:
+        """Return an error of the engine in our words: a lost node, or jobs that cannot run."""
+        host = getattr(error, "hostname", "")
+        if host:
+            node = self._nodes.get(getattr(error, "manager_id", b"").decode(), host)
+            lost = WorkerDiedError(f"node {node} was lost: its job has ended, or its network")
+            lost.node = node
+            return lost
+        reason = str(getattr(error, "exception", None) or error)
+        return ClusterError(f"the jobs cannot run: {' '.join(reason.split())}")
+
+    def submit_to_all(self, task: bytes) -> list[Future[bytes]]:
+        """Run a task once in every slot that is connected now; return when all of them have answered."""
+        errand = secrets.token_hex(8)
+        answers: dict[tuple[str, int], bytes] = {}
+        for _ in range(10):  # slots that are lost under way are asked no more
+            with self._lock:
+                wanted = {(manager, rank) for manager, count in self._alive.items() for rank in range(count)}
+            sent = [self._send(task, errand) for _ in wanted - set(answers)]
+            if not sent:
+                break
+            for future in sent:
+                with contextlib.suppress(WorkerDiedError, FutureTimeoutError):
+                    answer = future.result(timeout=self.patience)
+                    if answer.outcome:
+                        answers[answer.manager, answer.place.rank] = answer.outcome
+        futures: list[Future[bytes]] = []
+        for key in sorted(wanted):
+            futures.append(Future())
+            lost = Outcome("died", WorkerDiedError("the slot was lost")).pack
+            futures[-1].set_result(answers[key] if key in answers else lost())
+        return futures
+
+    def put_dir(self) -> Path | None:
+        """Return the run's folder under `shared`."""
+        return self._folder
+
+    def pids(self) -> list[int]:
+        """Return nothing: the workers are elsewhere, and the scheduler watches over their memory."""
+        return []
+
+
+def _outcome(done: Future[Answer]) -> bytes:
+    error = done.exception()
+    if error is None:
+        return done.result().outcome
+    if not isinstance(error, WorkerDiedError):
+        error = WorkerDiedError(str(error))
+    return Outcome("died", error).pack()
+
+
+def _clean_up(kernel: DataFlowKernel) -> None:
+    with contextlib.suppress(Exception):  # what is left of a broken engine must not hide what broke it
+        kernel.cleanup()
+
+
+def provider_for(config: ClusterConfig) -> Any:
+    """Return the engine's way to the scheduler."""
+    blocks: dict[str, Any] = {
+        "nodes_per_block": config.nodes_per_job,
+        "init_blocks": config.jobs.start,
+        "min_blocks": config.jobs.min,
+        "max_blocks": config.jobs.max,
+        "worker_init": job_setup(config),
+    }
+    if config.scheduler == "local":
+        return _Local(**blocks)  # type: ignore[no-untyped-call, unused-ignore]
+    memory = [f"#SBATCH --mem={config.max_memory_per_node >> 20}M"] if config.max_memory_per_node else []
+    return _Slurm(
+        **blocks,
+        partition=config.partition,
+        account=config.account,
+        cores_per_node=config.slots * config.cores_per_slot,
+        gpus_per_node=config.gpus_per_node or None,
+        walltime=config.walltime,
+        exclusive=config.exclusive,
+        scheduler_options="\n".join([*memory, *(f"#SBATCH {option}" for option in config.options), ""]),
+        launcher=SrunLauncher() if config.nodes_per_job > 1 else SingleNodeLauncher(),
+        cmd_timeout=60,
+    )
+
+
+class _Local(LocalProvider):  # type: ignore[misc, unused-ignore]
+    @property
+    def status_polling_interval(self) -> int:
+        return 1
+
+
+class _Slurm(SlurmProvider):  # type: ignore[misc, unused-ignore]
+    @property
+    def status_polling_interval(self) -> int:
+        return 10
+
+
+def job_setup(config: ClusterConfig) -> str:
+    """Return the first lines of the job script: this environment's programs first, then the user's own lines."""
+    folder = shlex.quote(str(Path(sys.executable).parent))
+    return "\n".join(["set -e", f"export PATH={folder}:$PATH", *config.setup, ""])
+
+
+def still_known(config: ClusterConfig, jobs: list[str]) -> list[str]:
+    """Return those of some jobs that have not ended."""
+    if config.scheduler == "local":
+        return [job for job in jobs if _group_lives(int(job))]
+    words = ["squeue", "--noheader", "--format=%i", "--jobs=" + ",".join(jobs)]
+    try:
+        found = subprocess.run(words, capture_output=True, text=True, timeout=10, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return jobs
+    return [job for job in found.stdout.split() if job in jobs]  # squeue fails if it knows none of them
+
+
+def _group_lives(pid: int) -> bool:
+    try:
+        os.killpg(os.getpgid(pid), 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+def address_of(config: ClusterConfig) -> str:
+    """Return the address of this machine that the nodes use; nobody outside is asked for it."""
+    if config.address:
+        return config.address
+    if config.interface:
+        known = psutil.net_if_addrs()
+        for found in known.get(config.interface, []):
+            if found.family == socket.AF_INET:
+                return str(found.address)
+        msg = f"interface {config.interface} has no address; there are {', '.join(known)}"
+        raise UsageError(msg)
+    if config.scheduler == "local":
+        return "127.0.0.1"
+    try:
+        return socket.gethostbyname(socket.gethostname())
+    except OSError as error:
+        msg = f"{socket.gethostname()} has no address ({error}); give interface or address"
+        raise UsageError(msg) from None
