@@ -10,6 +10,7 @@ import argparse
 
 import commands
 import executor
+import filters
 import load
 import memory
 import points
@@ -29,6 +30,7 @@ BENCHES = {
     "points": points,
     "pyramid": pyramid,
     "science": science,
+    "filters": filters,
     "unwrap": unwrap,
     "view": view,
 }
