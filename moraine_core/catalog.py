@@ -80,6 +80,16 @@ COMMANDS: dict[str, Entry] = {
     "load-gamma-range": Entry("moraine-load", "load", "Load the slant range of each pixel of a radar image."),
     "math": Entry("moraine-raster", "raster", "Evaluate an expression on arrays, element by element."),
     "mcf-pc": Entry("moraine-unwrap", "unwrap", "Unwrap the interferograms of a point cloud, each by itself."),
+    "n2f": Entry(
+        "moraine-filter",
+        "filter",
+        "Remove noise from interferograms, with a network that has learned what phase looks like.",
+    ),
+    "n2ft": Entry(
+        "moraine-filter",
+        "filter",
+        "Remove noise from interferograms on irregular points, with a network that has learned it.",
+    ),
     "pc-concat": Entry("moraine-points", "points", "Put the parts of a cloud one after another, and in order."),
     "pc-diff": Entry("moraine-points", "points", "Take the points of one cloud that are not in another."),
     "pc-gix": Entry(

@@ -88,6 +88,7 @@ VARIANTS = {
     "emcf-pc": [without("temporal_cost", "dates", "weight", "island")],
     "image-pairs": [pairs_of_a_stack],
     "load-gamma-look-vector": [look_vectors_of_heights],
+    "n2f": [without("trust", "image_pairs"), without("chunks", "out_chunks")],
     "pc-pyramid": [points_by_lines_and_pixels],
     "polygon-mask": [
         radar_polygons(shape=(29, 21), chunks=(8, 9)),

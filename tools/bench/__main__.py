@@ -11,6 +11,7 @@ import argparse
 import cluster
 import commands
 import executor
+import filters
 import load
 import memory
 import points
@@ -30,6 +31,7 @@ BENCHES = {
     "points": points,
     "pyramid": pyramid,
     "science": science,
+    "filters": filters,
     "unwrap": unwrap,
     "view": view,
     "cluster": cluster,

@@ -1,0 +1,3 @@
+"""moraine_filter: learned filters of interferometric phase, on rasters and point clouds."""
+
+__version__ = "0.1.0"

@@ -1,0 +1,1 @@
+"""The filter of rasters: its network, the tiles it works on, and the kernel."""
