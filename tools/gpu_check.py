@@ -19,7 +19,7 @@ from pathlib import Path
 
 from gpu.registry import CHECKS, Setting
 
-MODULES = ("machine", "commands", "kernels", "speed")
+MODULES = ("machine", "commands", "kernels", "speed", "filters")
 """Where the checks are, in the order in which they run: from those of kernels on this process uses the GPU itself."""
 
 LIMIT_SECONDS = 290

@@ -28,7 +28,7 @@ def options(parser: argparse.ArgumentParser) -> None:
     """Add the options of this benchmark."""
     parser.add_argument("--cluster-pairs", type=int, default=5, help="pairs of runs (count)")
     parser.add_argument("--cluster-tasks", type=int, default=1000, help="trivial tasks (count)")
-    parser.add_argument("--cluster-scheduler", default="local", help="slurm, or local for jobs of this machine")
+    parser.add_argument("--cluster-scheduler", default="local", help="slurm, by default one of this machine, or local")
 
 
 def rows(chosen: argparse.Namespace) -> Iterator[Row]:
@@ -38,7 +38,7 @@ def rows(chosen: argparse.Namespace) -> Iterator[Row]:
     # the nodes must find the functions of this folder
     os.environ["PYTHONPATH"] = os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")])
     n, pairs, scheduler = chosen.cluster_tasks, chosen.cluster_pairs, chosen.cluster_scheduler
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, slurm(scheduler, Path(folder, "slurm")):
         import numpy as np
 
         source = write_array(f"{folder}/a.zarr", np.arange(200.0 * CHUNK), (CHUNK,))
@@ -63,6 +63,25 @@ def rows(chosen: argparse.Namespace) -> Iterator[Row]:
         first, peer = in_turn(lambda: _first_of_ours(folder, scheduler), lambda: _first_of_bare(folder, scheduler), 2)
         late = [a - b for a, b in zip(first, peer, strict=True)]
         yield Row("first result, later than that of bare Parsl", late, [], "s", 2.0)
+
+
+@contextmanager
+def slurm(scheduler: str, folder: Path) -> Iterator[None]:
+    """Start the Slurm of the tests, unless another scheduler is asked for or the environment names a Slurm."""
+    if scheduler != "slurm" or "SLURM_CONF" in os.environ:
+        yield
+        return
+    sys.path.insert(0, str(Path(__file__).parents[2] / "tests" / "plugins" / "cluster"))
+    import slurm_here
+
+    here = slurm_here.Slurm(folder, 27700, cpus=4)  # both pools at once have four slots each
+    os.environ["SLURM_CONF"] = str(here.conf)
+    try:
+        here.start()
+        yield
+    finally:
+        here.stop()
+        del os.environ["SLURM_CONF"]
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from measure import Row, in_turn, seconds
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     import numpy as np
 
@@ -18,8 +18,8 @@ SIDE = 96
 """Pixels of the square that points lie in."""
 N_POINTS = 4096
 N_PAIRS = 4
-FIRST_SEED = 50_000
-"""Training uses small seeds."""
+FIRST_SEED = 70_000
+"""Training uses small seeds; others were looked at while the network was designed."""
 NEIGHBORS = 256
 """Nearest points of which means are taken."""
 BANDWIDTHS = (0.5, 0.7, 1, 1.4, 2, 2.8, 4, 5.6)
@@ -53,21 +53,35 @@ def cloud_and_scene(kind: str, seed: int, coh: float) -> tuple[Array, Array, Arr
 
 
 def accuracy(model: str, seeds: int) -> Iterator[Row]:
-    """Compare errors by kind of scene and coherence, against the means whose bandwidth has the least error there."""
-    import numpy as np
+    """Compare errors by coherence with the mean of least error over all scenes, and by kind with the one of each kind.
+
+    The second is a peer that nobody has: its bandwidth is chosen for the kind of scene and the coherence, by the truth.
+    """
     from training import scenes
 
     for coh, bar in ((0.3, 1.0), (0.5, 0.9), (0.7, 1.0)):
+        ours: dict[str, list[float]] = {kind: [] for kind in scenes.KINDS}
+        peers: dict[str, dict[str, list[float]]] = {}
         for kind in scenes.KINDS:
-            ours: list[float] = []
-            peers: dict[str, list[float]] = {}
             for seed in range(FIRST_SEED, FIRST_SEED + seeds):
                 xy, z, phase = cloud_and_scene(kind, seed, coh)
-                ours.append(error(n2ft(xy, z, model), phase))
+                ours[kind].append(error(n2ft(xy, z, model), phase))
                 for name, mean in means(xy, z):
-                    peers.setdefault(name, []).append(error(mean, phase))
-            best = min(peers, key=lambda name: float(np.mean(peers[name])))
-            yield Row(f"phase error of n2ft, {kind}, coherence {coh}, against {best}", ours, peers[best], "rad", bar)
+                    peers.setdefault(name, {}).setdefault(kind, []).append(error(mean, phase))
+        pooled = {name: rms_of(by_kind.values()) for name, by_kind in peers.items()}
+        best = min(pooled, key=pooled.__getitem__)
+        words = f"phase error of n2ft, all scenes, coherence {coh}, against {best}"
+        yield Row(words, [rms_of(ours.values())], [pooled[best]], "rad", bar)
+        for kind in scenes.KINDS:
+            best = min(peers, key=lambda name, kind=kind: rms_of([peers[name][kind]]))  # type: ignore[misc]
+            words = f"phase error of n2ft, {kind}, coherence {coh}, against {best}"
+            yield Row(words, ours[kind], peers[best][kind], "rad")
+
+
+def rms_of(errors: Iterable[list[float]]) -> float:
+    """Return the root mean square over scenes of equal size."""
+    squares = [error * error for row in errors for error in row]
+    return (sum(squares) / len(squares)) ** 0.5
 
 
 def n2ft(xy: Array, z: Array, model: str) -> Array:

@@ -1,4 +1,4 @@
-"""The viewer against plain reads of the same chunks: tiles, series, first pictures, memory."""
+"""The viewer against plain reads of the same chunks, and beside another: tiles, series, pictures, exports, memory."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import http.client
 import json
 import random
 import re
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -18,6 +17,8 @@ from statistics import quantiles
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+import view_other
+import view_page
 from measure import Row, in_turn, seconds
 
 if TYPE_CHECKING:
@@ -26,7 +27,13 @@ if TYPE_CHECKING:
 
     import zarr
 
+MORAINE = str(Path(sys.executable).with_name("moraine"))
+
 SIDE, IMAGES = 3000, 8
+
+EXPORTED = 30
+"""Images of the stack that is exported."""
+
 TILE = 256
 ROWS, COLS = 4, 6
 """Tiles that a screen of 1280 x 800 pixels holds, with those that are cut."""
@@ -37,12 +44,16 @@ def options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--view-tiles", type=int, default=200, help="tiles that are timed (count)")
     parser.add_argument("--view-starts", type=int, default=5, help="starts that are timed (count)")
     parser.add_argument("--view-points", type=int, default=10_000_000, help="points of the cloud (points)")
+    parser.add_argument(
+        "--view-export", type=int, default=2000, help="side of the stack of 30 images that is exported (pixels)"
+    )
+    parser.add_argument("--view-peer", help="Python of an environment with bowser-insar; without it there is no peer")
 
 
 def rows(chosen: argparse.Namespace) -> Iterator[Row]:
     """Measure."""
     place = Path(__file__).parents[3]
-    for measure in (_stack, _large, _cloud):
+    for measure in (_stack, _export, _large, _cloud, _peer):
         with tempfile.TemporaryDirectory(prefix="moraine-bench-", dir=place) as name:
             yield from measure(chosen, Path(name))
 
@@ -77,7 +88,7 @@ class Client:
 @contextmanager
 def viewer(folder: Path) -> Iterator[tuple[str, subprocess.Popen[str], float]]:
     """Start the command; give address, process and the seconds it took to listen."""
-    line = [str(Path(sys.executable).with_name("moraine")), "view", str(folder), "--no-browser"]
+    line = [MORAINE, "view", str(folder), "--no-browser"]
     start = time.perf_counter()
     with subprocess.Popen(line, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True) as process:
         found = re.search(r"http://\S+", process.stderr.readline() if process.stderr else "")
@@ -150,8 +161,11 @@ def _stack(chosen: argparse.Namespace, folder: Path) -> Iterator[Row]:
             20,
         )
         yield Row(f"view: series of {IMAGES} images against reading its window", of_ours, of_peer, "ms", 2)
+        bar = 10 + 1.5 * IMAGES
+        yield Row("view: the same alone", of_ours, (), "ms", bar)
         yield Row("view: memory of the server after that", [memory_mib(process)], (), "MiB", 250)
-        yield from _pages(url, chosen.view_starts, "of that stack", 0.5)
+        yield from view_page.first_pictures(url, chosen.view_starts, "of that stack", 0.5)
+        yield from view_page.actions(url, chosen.view_starts, SIDE, IMAGES)
 
 
 def _addresses(count: int) -> list[tuple[int, int, int, int]]:
@@ -202,27 +216,29 @@ def _read_series(array: zarr.Array[Any], x: int, y: int) -> Any:
     return array[max(y - 2, 0) : y + 3, max(x - 2, 0) : x + 3, :]
 
 
-def _pages(url: str, count: int, what: str, bar: float) -> Iterator[Row]:
-    """Open the page in a browser, where there is one, until its picture is whole."""
-    found = next((path for name in ("chromium", "chromium-browser") if (path := shutil.which(name))), None)
-    try:
-        from playwright.sync_api import sync_playwright
-    except ImportError:
-        found = None
-    if found is None:
-        return
-    times = []
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=found, args=["--no-sandbox", "--disable-gpu"])
-        for _ in range(count + 1):
-            page = browser.new_context(viewport={"width": 1280, "height": 800}).new_page()
-            start = time.perf_counter()
-            page.goto(url)
-            page.wait_for_selector('.pane[aria-busy="false"]')
-            times.append(time.perf_counter() - start)
-            page.context.close()
-        browser.close()
-    yield Row(f"view: page opened to whole first picture {what}", times[1:], (), "s", bar)
+def _export(chosen: argparse.Namespace, folder: Path) -> Iterator[Row]:
+    """Export a stack, and look at it through a server of files."""
+    side, images, out = chosen.view_export, EXPORTED, folder / "site"
+    _write(folder, side, images)
+    line = [MORAINE, "view", str(folder), "--export", str(out), "--max-size", "4GB", "-q"]
+    taken = seconds(lambda: subprocess.run(line, check=True, stdout=subprocess.DEVNULL))
+    size = f"{side} x {side} x {images} complex64"
+    share = side * side * images / (4000 * 4000 * 30)
+    yield Row(f"view: export of {size}", [taken], (), "s", 60 * share)
+    stack, site = _gigabytes(folder / "slc_pyramid"), _gigabytes(out)
+    yield Row("view: its size against that of the pyramid", [site], [stack], "GB", 0.25)
+    yield from view_page.exported(out, chosen.view_starts, side)
+
+
+def _gigabytes(folder: Path) -> float:
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) / 1e9
+
+
+def _peer(chosen: argparse.Namespace, folder: Path) -> Iterator[Row]:
+    if chosen.view_peer:
+        yield from view_other.rows(
+            viewer, Client, chosen.view_peer, folder, n_tiles=chosen.view_tiles, count=chosen.view_starts
+        )
 
 
 def _large(chosen: argparse.Namespace, folder: Path) -> Iterator[Row]:
@@ -244,7 +260,7 @@ def _large(chosen: argparse.Namespace, folder: Path) -> Iterator[Row]:
             values = np.exp(1j * np.random.default_rng(2).uniform(-3, 3, shape)).astype(np.complex64)
             array[:, :, 0], array[:, :, 1] = values, np.conj(values)
     with viewer(folder) as (url, process, _):
-        yield from _pages(url, chosen.view_starts, f"of {side} x {side} x {images} complex64", 1.0)
+        yield from view_page.first_pictures(url, chosen.view_starts, f"of {side} x {side} x {images} complex64", 1.0)
         client = Client(url)
         layer = json.loads(client.get("/meta.json"))["layers"][0]
         level = next(k for k, found in enumerate(layer["levels"]) if found["shape"][0] <= 1000)
@@ -266,7 +282,7 @@ def _cloud(chosen: argparse.Namespace, folder: Path) -> Iterator[Row]:
     paths = {name: write_array(folder / f"{name}.zarr", values, (100_000,)) for name, values in data.items()}
     pc_pyramid(**paths, out_dir=str(folder / "p_pyramid"))
     with viewer(folder / "p_pyramid") as (url, process, _):
-        yield from _pages(url, chosen.view_starts, f"of {n / 1e6:g} million points", 1.0)
+        yield from view_page.first_pictures(url, chosen.view_starts, f"of {n / 1e6:g} million points", 1.0)
         client = Client(url)
         layer = json.loads(client.get("/meta.json"))["layers"][0]
         level = next(k for k, found in enumerate(layer["levels"]) if found["pixel"] > 2) - 1

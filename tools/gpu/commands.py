@@ -40,13 +40,13 @@ def examples(setting: Setting) -> str:
                     break
                 found.append(running.contents(command, arguments))
             else:
-                problems += _differences(command.name, *found)
+                problems += _differences(command.name, command.tolerance, *found)
             names.append(command.name)
     expect(not problems, "; ".join(problems))
     return ", ".join(names)
 
 
-def _differences(command: str, here: dict[str, Array], there: dict[str, Array]) -> list[str]:
+def _differences(command: str, tolerance: float, here: dict[str, Array], there: dict[str, Array]) -> list[str]:
     problems = []
     expect(here.keys() == there.keys(), f"{command}: other outputs")
     for name, values in here.items():
@@ -55,7 +55,7 @@ def _differences(command: str, here: dict[str, Array], there: dict[str, Array]) 
                 expect_same_phases(there[name], values, f"{command} {name}")
             else:
                 # what follows from phases differs as these do
-                atol = 1e-3 if "-emi-" in command else 1e-5
+                atol = 1e-3 if "-emi-" in command else max(10 * tolerance, 1e-5)
                 expect_close(there[name], values, f"{command} {name}", atol=atol, rtol=max(atol, 1e-5))
         except AssertionError as error:
             problems.append(str(error))

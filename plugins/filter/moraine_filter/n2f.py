@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib.util import find_spec
 from typing import Annotated
 
 from moraine_core import (
@@ -22,7 +21,7 @@ from moraine_core import (
 )
 from moraine_filter import weights
 from moraine_filter.raster import tiles
-from moraine_raster.networks import TempNet
+from moraine_raster.networks import network_of
 
 
 @command("n2f", family="filter", gpu=True, example="moraine_filter.examples:n2f", tolerance=1e-4)
@@ -76,22 +75,11 @@ def n2f(
     --------
     moraine n2f --rslc rslc.zarr --image-pairs pairs.txt --intf filtered.zarr --trust trust.zarr
     """
-    *space, nimages = rslc.shape
-    if find_spec("torch") is None:
-        raise UsageError("n2f: torch is not installed; install it with: pip install torch")
-    try:
-        pairs = TempNet.chosen(image_pairs, nimages).pairs
-    except ValueError as error:
-        raise UsageError(f"n2f: image_pairs: {error} of rslc {rslc.path}") from None
-    if not pairs:
-        raise UsageError(f"n2f: rslc {rslc.path} has {nimages} images and there are no pairs of them")
-    path = model or weights.packaged("n2f")
-    try:
-        about = weights.check(path, "n2f")
-    except UsageError as error:
-        raise UsageError(f"n2f: {error}") from None
+    *space, _ = rslc.shape
+    pairs = network_of("n2f", image_pairs, "rslc", rslc).pairs
+    path, checksum = weights.chosen("n2f", model)
     shape = (*space, len(pairs))
-    noted = {"unit": "unitless", "model_sha256": about["sha256"]}
+    noted = {"unit": "unitless", "model_sha256": checksum}
     layouts = [Layout(intf, shape, "complex64", (*(out_chunks or rslc.chunks[:2]), 1), attributes=noted)]
     if trust is not None:
         layouts.append(Layout(trust, shape, "float32", layouts[0].chunks, attributes=noted))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib.util import find_spec
 from typing import Annotated
 
 from moraine_core import (
@@ -22,7 +21,7 @@ from moraine_core import (
 )
 from moraine_filter import weights
 from moraine_filter.points import limits
-from moraine_raster.networks import TempNet
+from moraine_raster.networks import network_of
 
 
 @command("n2ft", family="filter", gpu=True, example="moraine_filter.examples:n2ft", tolerance=1e-3)
@@ -81,24 +80,13 @@ def n2ft(
     moraine n2ft --x pc_e.zarr --y pc_n.zarr --rslc pc_rslc.zarr --image-pairs pairs.txt --intf pc_intf.zarr
     """
     n_points, nimages = rslc.shape
-    if find_spec("torch") is None:
-        raise UsageError("n2ft: torch is not installed; install it with: pip install torch")
-    try:
-        pairs = TempNet.chosen(image_pairs, nimages).pairs
-    except ValueError as error:
-        raise UsageError(f"n2ft: image_pairs: {error} of rslc {rslc.path}") from None
-    if not pairs:
-        raise UsageError(f"n2ft: rslc {rslc.path} has {nimages} images and there are no pairs of them")
-    path = model or weights.packaged("n2ft")
-    try:
-        about = weights.check(path, "n2ft")
-    except UsageError as error:
-        raise UsageError(f"n2ft: {error}") from None
+    pairs = network_of("n2ft", image_pairs, "rslc", rslc).pairs
+    path, checksum = weights.chosen("n2ft", model)
     block = rslc.chunks[0] if out_chunks is None else out_chunks
     at_once = max(n_points, 1) if chunks == -1 else chunks
     if at_once < 1:
         raise UsageError(f"n2ft: chunks is {chunks}; expected at least 1, or -1 for all points")
-    shape, noted = (n_points, len(pairs)), {"unit": "unitless", "model_sha256": about["sha256"]}
+    shape, noted = (n_points, len(pairs)), {"unit": "unitless", "model_sha256": checksum}
     layouts = [Layout(intf, shape, "complex64", (block, 1), attributes=noted)]
     if trust is not None:
         layouts.append(Layout(trust, shape, "float32", (block, 1), attributes=noted))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +31,30 @@ MOST_HEADER_BYTES = 2**24
 def packaged(network: str) -> str:
     """Return the path of the weights that come with this package, by the name of their network."""
     return str(FOLDER / f"{network}.safetensors")
+
+
+def chosen(network: str, model: str | None) -> tuple[str, str]:
+    """Return the path of the weights that a command of the same name as its network uses, and their checksum.
+
+    Parameters
+    ----------
+    network
+        The network, one of `VERSIONS`.
+    model
+        The user's file; None for the packaged one.
+
+    Raises
+    ------
+    UsageError
+        The weights are not what `check` asks for, or torch is not installed.
+    """
+    if find_spec("torch") is None:
+        raise UsageError(f"{network}: torch is not installed; install it with: pip install torch")
+    path = model or packaged(network)
+    try:
+        return path, check(path, network)["sha256"]
+    except UsageError as error:
+        raise UsageError(f"{network}: {error}") from None
 
 
 def check(path: str, network: str) -> dict[str, str]:

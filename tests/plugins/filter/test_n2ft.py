@@ -10,7 +10,6 @@ import torch
 
 from moraine_core import UsageError, Workers
 from moraine_core.testing.data import read_array, speckle, write_array
-from moraine_filter import n2ft as declaration
 from moraine_filter import weights
 from moraine_filter.n2ft import n2ft
 from moraine_filter.points import _cpu, limits, tasks
@@ -356,9 +355,9 @@ def test_calls_that_cannot_be_are_refused_in_a_sentence(run, anything, tmp_path,
         with pytest.raises(UsageError, match=words):
             n2ft(**arrays, intf=str(tmp_path / "intf.zarr"), **{"model": anything, **options})
         assert not (tmp_path / "intf.zarr").exists()
-    with pytest.raises(UsageError, match=r"n2ft: rslc .* has 1 images and there are no pairs of them"):
+    with pytest.raises(UsageError, match=r"n2ft: rslc .* has 1 images; expected at least 2, to make pairs"):
         run(x, y, z[:, :1], model=anything)
-    monkeypatch.setattr(declaration, "find_spec", lambda _: None)
+    monkeypatch.setattr(weights, "find_spec", lambda _: None)
     with pytest.raises(UsageError, match="n2ft: torch is not installed; install it with"):
         run(x, y, z, model=anything)
 

@@ -238,7 +238,22 @@ def _phasor(angle):
     return c, s
 
 
-@_jit
+_contracting = nb.njit(nogil=True, cache=True, error_model="numpy", fastmath={"contract"})
+"""For sums of products, which are fused: faster, more accurate, and the same for every point."""
+
+
+@_contracting
+def _powers(angle, out):
+    """Write the phasors of -3.5, -2.5, ... 3.5 times an angle, as products of two of them."""
+    c, s = _phasor(np.float32(0.5) * angle)
+    c1, s1 = c * c - s * s, np.float32(2) * c * s
+    for a in range(4):
+        out[0, 4 + a], out[1, 4 + a] = c, s
+        out[0, 3 - a], out[1, 3 - a] = c, -s
+        c, s = c * c1 - s * s1, c * s1 + s * c1
+
+
+@_contracting
 def spectra(samples, rows, toward, weight, step, out):
     """Write local spectra: the power of phasors around each point at slopes of 8 x 8 steps around 0, x first.
 
@@ -253,10 +268,8 @@ def spectra(samples, rows, toward, weight, step, out):
             z = samples[rows[i, k]]
             if weight[i, k] == 0 or z[2] == 0:
                 continue
-            for a in range(8):
-                slope = (np.float32(a) - np.float32(3.5)) * step
-                x[0, a], x[1, a] = _phasor(-slope * toward[i, k, 0])
-                y[0, a], y[1, a] = _phasor(-slope * toward[i, k, 1])
+            _powers(-step * toward[i, k, 0], x)
+            _powers(-step * toward[i, k, 1], y)
             for a in range(8):
                 z_re, z_im = z[0] * x[0, a] - z[1] * x[1, a], z[0] * x[1, a] + z[1] * x[0, a]
                 for b in range(8):
@@ -272,7 +285,7 @@ def spectra(samples, rows, toward, weight, step, out):
                 out[i, m] *= np.float32(64) / total
 
 
-@_jit
+@_contracting
 def pool(values, rows, weight, out):
     """Write weighted sums of the values of neighbors, ``(n, channels)``."""
     for i in range(rows.shape[0]):
@@ -282,7 +295,7 @@ def pool(values, rows, weight, out):
                 out[i, m] += weight[i, k] * values[rows[i, k], m]
 
 
-@_jit
+@_contracting
 def gather(features, rows, toward, weights, turning, out):
     """Add up features of neighbors, each channel with its own weights, turned by what their slope gives on the way.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-AT_ONCE = 16384
+AT_ONCE = 32768
 """Points that are filtered together, by default."""
 
 SAMPLES = 2**19

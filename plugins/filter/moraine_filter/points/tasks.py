@@ -10,7 +10,7 @@ import torch
 
 from moraine_core import store
 from moraine_core.device import array_module
-from moraine_filter import weights
+from moraine_filter.loading import loaded
 from moraine_filter.points import _cpu, limits
 from moraine_filter.points.network import PointNet, graphs_of
 from moraine_filter.points.structure import Cloud, cloud_of, structure_of
@@ -94,13 +94,7 @@ def filter_block(
 @lru_cache(maxsize=2)
 def network(model: str, device: str) -> PointNet:
     """Return the network with the weights of a file, on a device."""
-    net = PointNet()
-    try:
-        net.load_state_dict(weights.load(model, "n2ft"))
-    except RuntimeError as error:
-        fault = str(error).splitlines()[1].strip()
-        raise ValueError(f"n2ft: model {model} does not fit the network: {fault}") from None
-    return net.to(device).eval()
+    return loaded(PointNet(), "n2ft", model, device)
 
 
 def tiles(cloud: Cloud, ranks: Rows, at_once: int) -> Iterator[tuple[Rows, list[Part]]]:

@@ -9,7 +9,7 @@ import torch
 from torch.nn import functional
 
 from moraine_core.device import array_module
-from moraine_filter import weights
+from moraine_filter.loading import loaded
 from moraine_filter.raster.network import N2F
 from moraine_filter.raster.tiles import GRID, last_use
 
@@ -122,9 +122,6 @@ def filtered(
 @lru_cache(maxsize=2)
 def network(model: str, device: str) -> N2F:
     """Return the network with the weights of a file, ready to run; a worker makes it once."""
-    if device != "cpu":
-        torch.backends.cudnn.allow_tf32 = False  # its products have ten bits, which phases of one thousandth show
     net = N2F()
-    net.load_state_dict(weights.load(model, "n2f"))
     net.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
-    return net.to(device).eval()
+    return loaded(net, "n2f", model, device)
