@@ -222,8 +222,8 @@ class CommandCall:
             Blocks that were given are too large, with the largest that fit; or no blocks are small enough.
         """
         plan = self.first_plan or self.plan(self.bound)
-        need, bound, before = plan.task_bytes, self.bound, self.bound
-        while not fits(plan.task_bytes):
+        need, bound, before = plan.needed_bytes, self.bound, self.bound
+        while not fits(plan.needed_bytes):
             before, smaller = bound, self.halved(bound, plan)
             if smaller is None:
                 msg = f"{self.command.name}: one task needs {gib(need)}, more than the run may use; raise --max-memory"
@@ -283,7 +283,7 @@ class CommandCall:
 
         def is_too_large(size: int) -> bool:
             try:
-                return not fits(self.plan(with_size(size)).task_bytes)
+                return not fits(self.plan(with_size(size)).needed_bytes)
             except UsageError:
                 return True  # a size that the command does not take, such as one that is no power of two
 

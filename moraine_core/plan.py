@@ -388,6 +388,11 @@ class Plan:
         """Projected memory of the largest task, in bytes."""
         return max((task.nbytes for task in self.tasks), default=0)
 
+    @property
+    def needed_bytes(self) -> int:
+        """Projected memory of one task and of what all tasks share, as far as tasks make that, in bytes."""
+        return self.task_bytes + sum(value.nbytes for value in self.shared.values() if isinstance(value, ChunkTask))
+
     def relocated(self, move: Callable[[str], str]) -> Plan:
         """Return the plan with every path of outputs and tasks passed through `move`."""
         return replace(

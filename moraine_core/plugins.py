@@ -332,8 +332,10 @@ class PluginHost:
             where = f"{tables.file()}: executors.{name}"
             return resolve(spec.load)(workers, tables.read_table(cast("type", resolve(spec.schema)), table, where))  # type: ignore[no-any-return]
         if name not in specs or specs[name].schema:
-            offered = ", ".join(sorted({*named, *(n for n, s in specs.items() if not s.schema)})) or "none is installed"
-            msg = f"no executor {name}; known: {offered}"
+            offered = sorted({*named, *(n for n, s in specs.items() if not s.schema)})
+            close = difflib.get_close_matches(name, offered, n=1)
+            hint = f"did you mean {close[0]}?" if close else f"known: {', '.join(offered) or 'none is installed'}"
+            msg = f"no executor {name}; {hint}"
             if name in specs:
                 msg = f"executor {name} needs a table [executors.NAME] with kind = {name!r} in {tables.file()}"
             raise UsageError(msg)
@@ -355,7 +357,8 @@ class PluginHost:
         for name, table in tables.tables().items():
             if table.get("kind") not in kinds:
                 known = ", ".join(kinds) or "none is installed (the kind cluster comes with moraine-cluster)"
-                msg = f"{tables.file()}: executors.{name}: kind is {table.get('kind')!r}; known: {known}"
+                found = f"kind is {table['kind']!r}" if "kind" in table else "kind is missing"
+                msg = f"{tables.file()}: executors.{name}: {found}; known: {known}"
                 raise UsageError(msg)
             named[name] = str(table["kind"])
         return specs, named

@@ -355,8 +355,8 @@ class _Run:
             except StopIteration:
                 return None
             self._call.check_plan(plan)
-            if not executor.fits(plan.task_bytes) and (smaller := self._smaller(bound, plan)):
-                log.info("%s: a task of %s is too large; starting over with less", self._name, gib(plan.task_bytes))
+            if not executor.fits(plan.needed_bytes) and (smaller := self._smaller(bound, plan)):
+                log.info("%s: a task of %s is too large; starting over with less", self._name, gib(plan.needed_bytes))
                 return smaller
             results = self._run_plan(executor, plan, scratch, journal)
 
@@ -403,6 +403,7 @@ class _Run:
             on_done=on_done,
             keep_going=plan.keep_going,
         )
+        executor.release()  # the next plan may share as much
         for path, attributes in hidden.attributes.items():
             store.set_attributes(path, attributes)
         for path, text in hidden.texts.items():

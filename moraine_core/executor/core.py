@@ -187,6 +187,12 @@ class Executor:
         WorkerDiedError
             A worker process ended while it held a task.
         """
+        if getattr(fn, "__module__", "") == "__main__" and self.is_elsewhere():
+            msg = (
+                f"{fn.__name__} is a function of the script itself, which workers elsewhere do not import; "
+                "put it into a module that they can import"
+            )
+            raise UsageError(msg)
         return self.run([Call(fn, tuple(args), {}) for args in tasks], desc or getattr(fn, "__name__", "map"))
 
     def map_chunks(
@@ -341,11 +347,11 @@ class Executor:
     # --------------------------------------------------------------------------------------- admission
 
     def task_budget(self) -> int:
-        """Return the bytes that all running tasks together may use."""
+        """Return the bytes that all running tasks together may use, besides what they share."""
         pids = self._backend.pids()
         workers = [sum(memory.resident(pid)) for pid in pids]
         to_come = sum(max(memory.LIBRARY_BYTES - size, 0) for size in workers)
-        return self._limit - memory.tree_bytes([os.getpid(), *pids]) - to_come
+        return self._limit - memory.tree_bytes([os.getpid(), *pids]) - to_come - self._shelf.file_bytes
 
     def fits(self, task_bytes: int) -> bool:
         """Tell whether at least one task of that size fits into memory, and on every GPU."""
@@ -399,6 +405,10 @@ class Executor:
         """The backend that runs the tasks."""
         return self._backend
 
+    def is_elsewhere(self) -> bool:
+        """Tell whether tasks run on other machines, which know nothing of the script that runs here."""
+        return any(slot.node for slot in self._backend.slots())
+
     def progress(self, desc: str, total: int, done: int) -> Progress:
         """Return the progress of a map."""
         return Progress(desc, total + done, done=done, bar=self._progress)
@@ -408,13 +418,15 @@ class Executor:
         peak = self._watch.worker_peaks.get(error.pid, 0) if self._watch else 0
         usual = _USUAL_CAUSE.get(error.exitcode or 0, "")
         used = f" It used {gib(peak)}." if peak else ""
-        if error.node:
-            advice = "smaller --chunks or fewer slots on each node"
+        if error.exitcode is None:  # no process is known to have ended
+            advice = ""
+        elif error.node:
+            advice = " Try smaller --chunks or fewer slots on each node."
         elif self._started > 1:
-            advice = f"--n-workers {self._started - 1} or a lower --max-memory"
+            advice = f" Try --n-workers {self._started - 1} or a lower --max-memory."
         else:
-            advice = "smaller --chunks or a lower --max-memory"
-        advised = WorkerDiedError(f"{error}, on {task}{usual}.{used} Try {advice}.")
+            advice = " Try smaller --chunks or a lower --max-memory."
+        advised = WorkerDiedError(f"{error}, on {task}{usual}.{used}{advice}")
         advised.pid, advised.exitcode, advised.node = error.pid, error.exitcode, error.node
         return advised
 

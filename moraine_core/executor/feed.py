@@ -214,6 +214,11 @@ class Feed:
                     f"workers of {SICK} tasks or more died on {', '.join(sick)}; leave it out, or have it seen to"
                 )
             return advised
+        if isinstance(error, ImportError) and self._executor.is_elsewhere():
+            error.add_note(
+                "workers elsewhere import the functions of tasks by name: install their package in the environment of "
+                "the nodes, or put its folder into PYTHONPATH there"
+            )
         return with_note(error, outcome.traceback, f"{self._desc}, {task}")
 
     def _drain(self) -> None:

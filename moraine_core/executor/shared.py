@@ -79,6 +79,8 @@ class Shelf:
         self._generation = 0
         self._numbers = itertools.count()
         self._keys: list[str] = []
+        self.file_bytes = 0
+        """Bytes of all files, which are in memory as soon as a worker has mapped them."""
         self._folder: Path | None = None
         self._lock = -1
 
@@ -95,6 +97,7 @@ class Shelf:
             self._folder, self._lock = _make_folder(parent)
         path = self._folder / f"{self._generation}-{number}"
         write(path, head, views)
+        self.file_bytes += path.stat().st_size
         return Handle(key, str(path))
 
     def release(self) -> None:
@@ -102,6 +105,7 @@ class Shelf:
         for key in self._keys:
             _objects.pop(key, None)
         self._keys = []
+        self.file_bytes = 0
         self._generation += 1
         if self._folder is not None:
             shutil.rmtree(self._folder, ignore_errors=True)

@@ -14,7 +14,7 @@ import threading
 from pathlib import Path
 from typing import NamedTuple
 
-from moraine_core.errors import MoraineError, WorkerDiedError
+from moraine_core.errors import DeviceError, MoraineError, WorkerDiedError
 from moraine_core.executor import memory
 from moraine_core.executor.message import Outcome, raised
 from moraine_core.executor.processes import ProcessBackend
@@ -86,7 +86,12 @@ class Slot:
         self._cores = memory.usable_cores()
         room = int(memory.SHARE * memory.get_mem_avail())
         self._memory = min(room, max_memory or room) // slots_per_node - memory.LIBRARY_BYTES
-        self._devices = _device(rank)
+        self._devices, self._lacking = "", None
+        try:
+            self._devices = _device(rank, checked=cuda)
+        except DeviceError as error:
+            where = f" of job {self.job}" if self.job else ""
+            self._lacking = DeviceError(f"a slot on {self.node}{where} has no GPU to use: {error}")
         environ = {"MORAINE_IO_THREADS": str(max(self._cores // slots_per_node, 1))}
         if self._devices:
             environ["CUDA_VISIBLE_DEVICES"] = self._devices
@@ -96,6 +101,8 @@ class Slot:
 
     def call(self, task: bytes) -> bytes:
         """Run a packed task in the child; return its packed outcome, also when the child dies of it. Never raises."""
+        if self._lacking is not None:
+            return raised(self._lacking).pack()
         try:
             self._start()
         except WorkerDiedError as error:
@@ -134,10 +141,19 @@ class Slot:
         self._child.stop(now=True)
 
 
-def _device(rank: int) -> str:
-    """Return the GPU of a slot: an entry of the job's own list, which the scheduler has made; empty without one."""
-    listed = [name for name in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if name.strip()]
-    return listed[rank % len(listed)].strip() if listed else ""
+def _device(rank: int, *, checked: bool) -> str:
+    """Return the GPU of a slot: an entry of the job's own list, which the scheduler has made; empty without one.
+
+    Where GPUs are used, they are looked at; a scheduler that makes no list shows a job only the GPUs that are its own.
+    """
+    if checked:
+        from moraine_core.device import visible_gpus
+
+        listed = visible_gpus()
+    else:
+        listed = os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",")
+    listed = [name.strip() for name in listed if name.strip()]
+    return listed[rank % len(listed)] if listed else ""
 
 
 def _first(names: tuple[str, ...]) -> str:

@@ -821,9 +821,11 @@ def test_while_no_slot_is_there_nothing_counts_as_lost(impatient):
 
 def test_a_node_on_which_workers_keep_dying_is_named():
     class Dying(Growing):
+        exitcode = -9
+
         def submit(self, task):
             error = WorkerDiedError("worker was killed")
-            error.node = "n7"
+            error.node, error.exitcode = "n7", self.exitcode
             future: Future[bytes] = Future()
             future.set_result(Outcome("died", error).pack())
             return future
@@ -832,6 +834,10 @@ def test_a_node_on_which_workers_keep_dying_is_named():
         executor.map(tasks.double, [(i,) for i in range(4)])
     assert "Try smaller --chunks or fewer slots on each node" in str(caught.value)
     assert "n7" in "".join(caught.value.__notes__)
+    Dying.exitcode = None  # of a node that is lost nobody knows that memory had to do with it
+    with Executor(backend=Dying(nodes(2))) as executor, pytest.raises(WorkerDiedError) as caught:
+        executor.map(tasks.double, [(i,) for i in range(4)])
+    assert "Try" not in str(caught.value)
     with Executor(backend=Dying(nodes(1))) as executor, pytest.raises(WorkerDiedError) as caught:
         executor.map(tasks.double, [(1,)])  # the fault of one task, and not of the node
     assert not hasattr(caught.value, "__notes__")

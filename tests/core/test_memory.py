@@ -8,19 +8,24 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterator  # noqa: TC003 - the annotations are evaluated
 from pathlib import Path
+from typing import Annotated
 
 import executor_tasks as tasks
 import numpy as np
 import psutil
 import pytest
 
-from moraine_core import Chunk, ChunkTask, Executor, Layout, blocks
+from moraine_core import Chunk, ChunkTask, Executor, Layout, Output, Plan, blocks, command
 from moraine_core.errors import MemoryBudgetError
 from moraine_core.executor import memory
 from moraine_core.executor.memory import get_mem_avail, gib, usable_cores
+from moraine_core.options import Workers
+from moraine_core.plan import SCRATCH
+from moraine_core.run import run_command
 from moraine_core.store import create, describe
-from moraine_core.testing.data import write_array
+from moraine_core.testing.data import read_array, write_array
 
 MIB, GIB = 2**20, 2**30
 
@@ -223,6 +228,56 @@ def test_the_limit_is_of_the_whole_run_not_of_a_worker():
         taken = limit - ours - executor.task_budget()
     assert taken + 100 * MIB >= 2 * memory.LIBRARY_BYTES  # this process may have let go of some meanwhile
     assert taken < 2 * GIB
+
+
+# ------------------------------------------------------------------------------------------------ what is shared
+
+
+@pytest.mark.parametrize("kind", [{"n_workers": 2}, {"processes": True, "n_workers": 2}])
+def test_what_tasks_share_is_taken_off_until_it_is_released(kind):
+    """Processes have mapped nothing of it yet when their tasks are admitted."""
+    with Executor(**kind) as executor:
+        before = executor.task_budget()
+        executor.put(np.ones(400 * MIB // 8))
+        assert before - executor.task_budget() == pytest.approx(400 * MIB, abs=100 * MIB)
+        executor.release()
+        assert before - executor.task_budget() == pytest.approx(0, abs=100 * MIB)
+
+
+@command("share-twice", family="test")
+def share_twice(
+    result: Annotated[str, Output("numbers", shape="(n)", dtype="float64")],
+    mebibytes: Annotated[int, "size of what is shared (count)"] = 1,
+) -> Iterator[Plan]:
+    """Fill an array by two plans, all tasks of which share an object that a task makes."""
+    for path in (f"{SCRATCH}first", result):
+        out = Layout(path, (3,), "float64", (1,))
+        large = ChunkTask("executor_tasks:ones_of", [mebibytes], scratch_bytes=mebibytes * MIB)
+        yield Plan(
+            [out],
+            [ChunkTask("executor_tasks:mean_of", [n], [Chunk(out, (slice(n, n + 1),))]) for n in range(3)],
+            shared={"large": large},
+        )
+
+
+@pytest.mark.parametrize("workers", [Workers(n_workers=2), Workers(processes=True, n_workers=1)])
+def test_a_plan_lets_go_of_what_the_plan_before_shared(workers, tmp_path):
+    """Otherwise a command of many plans would hold all of it until its end."""
+    small = run_command(share_twice, {"result": str(tmp_path / "a.zarr")}, workers)
+    large = run_command(share_twice, {"result": str(tmp_path / "b.zarr"), "mebibytes": 400}, workers)
+    assert read_array(tmp_path / "b.zarr").tolist() == [0, 1, 2]
+    # a process maps a file that the parent has just written from its own copy
+    copies = 2 if workers.processes else 1
+    assert large.peak_bytes - small.peak_bytes < (copies + 0.5) * 400 * MIB
+
+
+def test_a_shared_object_that_does_not_fit_is_refused(tmp_path):
+    limit = GIB + memory.tree_bytes([os.getpid()])
+    with pytest.raises(MemoryBudgetError, match=r"share-twice: one task needs 4\.0 GiB, more than the run may use"):
+        run_command(
+            share_twice, {"result": str(tmp_path / "a.zarr"), "mebibytes": 4096}, Workers(max_memory=limit, n_workers=1)
+        )
+    assert list(tmp_path.iterdir()) == []
 
 
 # ------------------------------------------------------------------------------------------ measuring, watching

@@ -13,7 +13,8 @@ import executor_tasks as tasks
 import psutil
 import pytest
 
-from moraine_core.errors import TaskError, WorkerDiedError
+from moraine_core import device
+from moraine_core.errors import DeviceError, TaskError, WorkerDiedError
 from moraine_core.executor import memory
 from moraine_core.executor.message import Call, Outcome, pack
 from moraine_core.executor.slot import Slot
@@ -122,15 +123,41 @@ def test_a_job_without_gpus_stays_without(monkeypatch, value):
         slot.stop()
 
 
-def test_a_gpu_that_is_not_there_is_an_error_and_not_a_death(monkeypatch):
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
+@pytest.mark.parametrize(
+    ("listed", "driver", "sentence"),
+    [
+        (None, [], "has no GPU to use: no GPU: the NVIDIA driver reports none on this machine; leave out --cuda"),
+        ("", ["GPU-a"], "has no GPU to use: no GPU: CUDA_VISIBLE_DEVICES is '', which hides all 1"),
+        ("3", ["GPU-a"], "has no GPU to use: CUDA_VISIBLE_DEVICES names GPU 3, but the driver knows 1"),
+        ("0", ["GPU-a"], "GPU 0"),  # what the child says of it, with or without cupy
+    ],
+)
+def test_a_gpu_that_is_not_there_is_one_sentence_and_not_a_death(monkeypatch, listed, driver, sentence):
+    monkeypatch.setattr(device, "driver_gpus", lambda: driver)
+    monkeypatch.setenv("SLURMD_NODENAME", "n7")
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    if listed is not None:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", listed)
     slot = Slot(cuda=True)
     try:
-        outcome = run(slot, tasks.pid)
-        assert outcome.kind == "raised"
-        assert type(outcome.value).__name__ == "DeviceError"
+        for _ in range(2):
+            outcome = run(slot, tasks.pid)
+            assert outcome.kind == "raised"
+            assert isinstance(outcome.value, DeviceError)
+            assert sentence in str(outcome.value)
+            assert "a slot on n7" in str(outcome.value) or (driver and listed == "0")
     finally:
         slot.stop()
+
+
+@pytest.mark.parametrize(("listed", "devices"), [(None, ["0", "1", "0"]), ("1", ["1", "1", "1"])])
+def test_a_job_without_a_list_uses_all_gpus_that_it_sees(monkeypatch, listed, devices):
+    """Schedulers that hide the GPUs of others make no list, and without one all slots would use the first."""
+    monkeypatch.setattr(device, "driver_gpus", lambda: ["GPU-a", "GPU-b"])
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    if listed is not None:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", listed)
+    assert [Slot(rank, slots_per_node=3, cuda=True).place().devices for rank in range(3)] == devices
 
 
 def test_libraries_are_serial_and_cores_are_shared(slot, monkeypatch):

@@ -12,6 +12,14 @@ from moraine_core.errors import UsageError
 
 _UNITS = {"s": 1, "m": 60, "h": 3600, "": 1}
 
+_FOREIGN = {
+    "local": ("partition", "account", "exclusive", "options", "image", "namespace", "volumes"),
+    "kubernetes": ("partition", "account", "exclusive", "options"),
+}
+"""Keys that mean nothing to a scheduler."""
+
+_OF_PODS = ("image", "namespace", "volumes")
+
 
 @dataclass(frozen=True)
 class Jobs:
@@ -55,13 +63,14 @@ class ClusterConfig:
     Attributes
     ----------
     scheduler
-        ``slurm``, or ``local`` for jobs that are processes of this machine.
+        ``slurm``, ``pbs``, ``torque``, ``lsf``, ``oar``, ``kubernetes``, or ``local`` for jobs that are processes of
+        this machine.
     shared
         Folder that this machine and all nodes see under the same path: logs, certificates and objects for all tasks.
     jobs
         Their number.
     nodes_per_job
-        Nodes of each.
+        Nodes of each; more than one with ``slurm`` only.
     slots_per_node
         Tasks at once on each node; with `gpus_per_node` one per GPU by default, else 1.
     gpus_per_node
@@ -82,9 +91,11 @@ class ClusterConfig:
         Network interface, or address, of this machine that the nodes can reach; by default that of its own name.
     max_memory_per_node
         Memory that a job asks for on each node, which its slots share.
+    image, namespace, volumes
+        For ``kubernetes``: what the pods run, where, and persistent volumes as ``CLAIM:FOLDER``.
     """
 
-    scheduler: Annotated[Literal["slurm", "local"], "who runs the jobs"]
+    scheduler: Annotated[Literal["slurm", "pbs", "torque", "lsf", "oar", "kubernetes", "local"], "who runs the jobs"]
     shared: Annotated[str, "folder that all nodes see"]
     jobs: Jobs = field(default_factory=Jobs)
     nodes_per_job: Annotated[int, "nodes of a job (count)"] = 1
@@ -100,6 +111,9 @@ class ClusterConfig:
     interface: Annotated[str | None, "network interface of this machine"] = None
     address: Annotated[str | None, "address of this machine"] = None
     max_memory_per_node: Annotated[Size | None, "memory of a node, such as 200GiB"] = None
+    image: Annotated[str | None, "image of the pods"] = None
+    namespace: Annotated[str | None, "namespace of the pods"] = None
+    volumes: Annotated[tuple[str, ...], "persistent volumes of the pods, CLAIM:FOLDER each"] = ()
 
     def __post_init__(self) -> None:
         for name, least in (("nodes_per_job", 1), ("slots_per_node", 0), ("gpus_per_node", 0), ("cores_per_slot", 1)):
@@ -115,11 +129,37 @@ class ClusterConfig:
         if self.interface and self.address:
             msg = "interface and address are both given; expected one of them"
             raise UsageError(msg)
-        if self.scheduler == "local" and self.nodes_per_job > 1:
-            msg = f"nodes_per_job is {self.nodes_per_job}; a local job has one"
+        if re.search(r"\s", self.shared):
+            msg = f"shared is {self.shared!r}; expected a path without blanks, which scripts of jobs can name"
             raise UsageError(msg)
+        self._check_scheduler()
+
+    def _check_scheduler(self) -> None:
+        """Refuse what the scheduler does not know, and ask for what it needs."""
+        kind = self.scheduler
+        for name in _FOREIGN.get(kind, _OF_PODS):
+            if getattr(self, name):
+                msg = f"{name} is given; scheduler {kind} has no such thing"
+                raise UsageError(msg)
+        if kind != "slurm" and self.nodes_per_job > 1:
+            msg = f"nodes_per_job is {self.nodes_per_job}; with {kind} a job has one node: raise max of jobs"
+            raise UsageError(msg)
+        for name in ("image", "max_memory_per_node") if kind == "kubernetes" else ():
+            if not getattr(self, name):
+                msg = f"{name} is missing; scheduler kubernetes needs it"
+                raise UsageError(msg)
+        for volume in self.volumes:
+            if not re.fullmatch(r"[^:/]+:/.*", volume):
+                msg = f"volumes has {volume!r}; expected CLAIM:FOLDER, such as data:/data"
+                raise UsageError(msg)
 
     @property
     def slots(self) -> int:
         """Return the slots of one node."""
         return self.slots_per_node or self.gpus_per_node or 1
+
+    @property
+    def walltime_seconds(self) -> int:
+        """Return `walltime` in seconds."""
+        hours, minutes, seconds = map(int, self.walltime.split(":"))
+        return 3600 * hours + 60 * minutes + seconds

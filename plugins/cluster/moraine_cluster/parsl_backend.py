@@ -1,7 +1,8 @@
 """Slots in jobs of a batch scheduler, brought there by Parsl's HighThroughputExecutor.
 
-This is the only module that imports Parsl. Parsl starts jobs, replaces lost ones, and carries bytes; its workers run
-no task themselves (see `moraine_core.executor.slot`), because it loses tasks when a worker of its own dies.
+Only this module and `moraine_cluster.providers` import Parsl. It starts jobs, replaces lost ones, and carries bytes;
+its workers run no task themselves (see `moraine_core.executor.slot`), because it loses tasks when a worker of its own
+dies.
 """
 
 from __future__ import annotations
@@ -10,10 +11,8 @@ import contextlib
 import logging
 import os
 import secrets
-import shlex
 import shutil
 import socket
-import subprocess
 import sys
 import tempfile
 import threading
@@ -21,23 +20,28 @@ import time
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import psutil
 from parsl.config import Config
 from parsl.dataflow.dflow import DataFlowKernel
-from parsl.executors.high_throughput.executor import HighThroughputExecutor
-from parsl.jobs.states import TERMINAL_STATES
-from parsl.launchers import SingleNodeLauncher, SrunLauncher
-from parsl.providers import LocalProvider, SlurmProvider
+from parsl.executors.high_throughput.executor import DEFAULT_LAUNCH_CMD, HighThroughputExecutor
+from parsl.jobs.states import TERMINAL_STATES, JobState
 
-from moraine_core.errors import MoraineError, UsageError, WorkerDiedError
+from moraine_cluster.providers import provider_for
+from moraine_core.errors import DeviceError, MoraineError, UsageError, WorkerDiedError
 from moraine_core.executor.backend import Slot
 from moraine_core.executor.message import Call, Outcome, pack
+from moraine_core.store import disk_errors
 
 if TYPE_CHECKING:
+    import subprocess
+
+    from parsl.jobs.states import JobStatus
+
     from moraine_cluster.config import ClusterConfig
     from moraine_cluster.on_node import Answer
+    from moraine_cluster.providers import Provider
     from moraine_core.executor.slot import Place
     from moraine_core.options import Workers
 
@@ -52,14 +56,29 @@ LOST_SECONDS = 15
 STOP_SECONDS = 10.0
 """How long the scheduler may take to end the jobs."""
 
+WITHOUT_WALLTIME = ("local", "kubernetes")
+
+IN_A_ROW = 3
+"""Jobs that end before a slot answers, one after the other, after which no more are asked for."""
+
 LOOK_SECONDS = 1.0
-SIGN_OF_LIFE_SECONDS = 55.0
+SIGNS_OF_LIFE = (10.0, 55.0)
+"""Seconds until it is first said why there is no slot, and between later times: a queue may be long."""
 
 UNKNOWN = "a node not heard of yet"
 
 
 def make_backend(workers: Workers, config: ClusterConfig) -> ParslBackend:
-    """Return the backend of a table ``[executors.NAME]``."""
+    """Return the backend of a table ``[executors.NAME]``.
+
+    Raises
+    ------
+    UsageError
+        GPUs are chosen by number, which is the scheduler's business.
+    """
+    if workers.gpus:
+        msg = f"--gpus names {', '.join(workers.gpus)}, but on executor {workers.executor} the scheduler gives the GPUs"
+        raise UsageError(msg)
     return ParslBackend(config, cuda=workers.cuda)
 
 
@@ -87,7 +106,7 @@ class ParslBackend:
         self._folder: Path | None = None
         self._kernel: DataFlowKernel | None = None
         self._pool: HighThroughputExecutor | None = None
-        self._provider: Any = None
+        self._provider: Provider
         self._lock = threading.Lock()
         self._open: set[Future[Any]] = set()
         self._places: dict[tuple[str, int], Place] = {}
@@ -119,55 +138,97 @@ class ParslBackend:
             raise
 
     def _bring_up(self) -> None:
-        shared = Path(self._config.shared)
+        config = self._config
+        shared = Path(config.shared)
         if not shared.is_dir():
             msg = f"shared folder {shared} does not exist; it must be there for this machine and all nodes"
             raise UsageError(msg)
-        self._folder = Path(tempfile.mkdtemp(prefix="moraine-run-", dir=shared))
-        self._provider = provider_for(self._config)
+        try:
+            self._folder = Path(tempfile.mkdtemp(prefix="moraine-run-", dir=shared))
+        except OSError as error:
+            msg = f"shared folder {shared}: {error.strerror or error}; a run must be able to make a folder there"
+            raise UsageError(msg) from None
+        self._provider = provider_for(config)
+        # where no scheduler knows of a walltime, jobs must end by themselves all the same
+        limit = f"timeout --foreground {config.walltime_seconds} " if config.scheduler in WITHOUT_WALLTIME else ""
         self._pool = HighThroughputExecutor(
             label="moraine",
-            provider=self._provider,
+            provider=cast("Any", self._provider),
+            launch_cmd=f"{limit}{DEFAULT_LAUNCH_CMD}",
             interchange_launch_cmd=[sys.executable, "-m", "moraine_cluster.interchange", str(os.getpid())],
-            address=address_of(self._config),
+            address=address_of(config),
             cores_per_worker=0.001,  # the number of slots is ours to say
-            max_workers_per_node=self._config.slots,
+            max_workers_per_node=config.slots,
             available_accelerators=(),
             prefetch_capacity=0,
             heartbeat_period=HEARTBEAT_SECONDS,
             heartbeat_threshold=LOST_SECONDS,
             encrypted=True,
+            block_error_handler=cast("Any", self._judge),
         )
         logging.getLogger("parsl").propagate = False  # what matters of it is told in our own words
-        self._kernel = DataFlowKernel(
-            Config(
-                executors=[self._pool],
-                run_dir=str(self._folder),
-                strategy="simple",
-                strategy_period=1,
-                max_idletime=self._config.jobs.idle_seconds,
-                retries=0,
-                usage_tracking=0,
-                initialize_logging=False,
-            )
+        settings = Config(
+            executors=[self._pool],
+            run_dir=str(self._folder),
+            strategy="simple",
+            strategy_period=1,
+            max_idletime=config.jobs.idle_seconds,
+            retries=0,
+            usage_tracking=0,
+            initialize_logging=False,
         )
+        with disk_errors(self._folder):
+            self._kernel = DataFlowKernel(settings)
         self._ended.clear()
         self._watcher = threading.Thread(target=self._watch, name="moraine-cluster", daemon=True)
         self._watcher.start()
 
+    def _judge(self, pool: HighThroughputExecutor, states: dict[str, JobStatus]) -> None:
+        """Give up when no job has ever reported, and when none is there and three in a row have not."""
+        ended = [state for _, state in sorted(states.items(), key=lambda item: int(item[0]))]
+        failed = [state for state in ended if state.state in (JobState.FAILED, JobState.MISSING)]
+        none_ever = len(ended) >= self._config.jobs.start and failed == ended
+        none_now = not self._alive and len(failed) >= IN_A_ROW and failed[-IN_A_ROW:] == ended[-IN_A_ROW:]
+        if none_ever or none_now:
+            reasons = dict.fromkeys(self._reason(state) for state in failed[-IN_A_ROW:])
+            pool.set_bad_state_and_fail_all(ClusterError("; ".join(reasons)))
+
+    def _reason(self, state: JobStatus) -> str:
+        """Return what is known of a job that ran nothing: the scheduler's words, or what its script wrote."""
+        reason = state.message or ""
+        if state.stderr_path and not os.path.exists(state.stderr_path):
+            reason += f", and wrote nothing here; do its nodes see {self._config.shared}?"
+        written = state.stderr_summary or state.stdout_summary or ""
+        return ": ".join(" ".join(part.split()) for part in (reason, written) if part.strip())
+
     def _await_first_slot(self) -> None:
-        began = spoken = time.monotonic()
+        began = time.monotonic()
+        speak, pause = (began + SIGNS_OF_LIFE[0]), SIGNS_OF_LIFE[1]
         hello = self._send(pack(Call(os.getpid, (), {})))
         while True:
             with contextlib.suppress(FutureTimeoutError):
-                hello.result(timeout=0.2)
+                self._hear(Outcome.unpack(hello.result(timeout=0.2).outcome))
                 return
-            if time.monotonic() - spoken > SIGN_OF_LIFE_SECONDS:
-                spoken = time.monotonic()
-                log.info("cluster: no slot yet after %.0f s, jobs: %s", spoken - began, self._job_states())
+            if (now := time.monotonic()) > speak:
+                speak = now + pause
+                log.info("cluster: no slot yet after %.0f s, jobs: %s", now - began, self._job_states())
+
+    def _hear(self, first: Outcome) -> None:
+        """Raise what keeps a slot from running tasks at all."""
+        if first.kind == "ok":
+            return
+        if isinstance(first.value, DeviceError) and not self._config.gpus_per_node:
+            msg = f"{first.value}; the table of this executor asks for none (gpus_per_node)"
+            raise DeviceError(msg)
+        raise first.value
 
     def _job_states(self) -> str:
-        states = [f"{job} {row['status'].state.name.lower()}" for job, row in dict(self._provider.resources).items()]
+        jobs = dict(self._provider.resources)
+        reasons = self._provider.reasons(list(jobs)) if jobs else {}
+        states = [
+            f"{job} {row['status'].state.name.lower()}" + (f" ({reasons[job]})" if job in reasons else "")
+            for job, row in jobs.items()
+        ]
         return ", ".join(states) or "none"
 
     def stop(self, *, now: bool = False) -> None:
@@ -180,9 +241,9 @@ class ParslBackend:
             cleaning = threading.Thread(target=_clean_up, args=(kernel,), name="moraine-cluster-end", daemon=True)
             cleaning.start()
             self._await_end(jobs)
-            cleaning.join(STOP_SECONDS)
-            if cleaning.is_alive() and (process := self._interchange()) is not None:
-                process.kill()
+            cleaning.join(1 if self._is_cut_off() else STOP_SECONDS)
+        if (process := self._interchange()) is not None and process.poll() is None:
+            process.kill()
         self._give_up("the jobs were ended")
         if self._folder is not None:
             shutil.rmtree(self._folder, ignore_errors=True)
@@ -209,9 +270,9 @@ class ParslBackend:
     def _await_end(self, jobs: list[str]) -> None:
         """Wait until the scheduler knows the jobs no more."""
         deadline = time.monotonic() + STOP_SECONDS
-        while jobs and (left := still_known(self._config, jobs)):
+        while jobs and (left := self._provider.known(jobs)):
             if time.monotonic() > deadline:
-                log.warning("cluster: jobs %s do not end; look with squeue, end them with scancel", ", ".join(left))
+                log.warning("cluster: jobs %s do not end; %s", ", ".join(left), self._provider.help)
                 return
             time.sleep(0.2)
 
@@ -335,7 +396,7 @@ class ParslBackend:
             lost = WorkerDiedError(f"node {node} was lost: its job has ended, or its network")
             lost.node = node
             return lost
-        reason = str(getattr(error, "exception", None) or error)
+        reason = str(getattr(error, "exception", None) or error).removeprefix("Executor moraine failed due to: ")
         return ClusterError(f"the jobs cannot run: {' '.join(reason.split())}")
 
     def submit_to_all(self, task: bytes) -> list[Future[bytes]]:
@@ -381,72 +442,6 @@ def _outcome(done: Future[Answer]) -> bytes:
 def _clean_up(kernel: DataFlowKernel) -> None:
     with contextlib.suppress(Exception):  # what is left of a broken engine must not hide what broke it
         kernel.cleanup()
-
-
-def provider_for(config: ClusterConfig) -> Any:
-    """Return the engine's way to the scheduler."""
-    blocks: dict[str, Any] = {
-        "nodes_per_block": config.nodes_per_job,
-        "init_blocks": config.jobs.start,
-        "min_blocks": config.jobs.min,
-        "max_blocks": config.jobs.max,
-        "worker_init": job_setup(config),
-    }
-    if config.scheduler == "local":
-        return _Local(**blocks)  # type: ignore[no-untyped-call, unused-ignore]
-    memory = [f"#SBATCH --mem={config.max_memory_per_node >> 20}M"] if config.max_memory_per_node else []
-    return _Slurm(
-        **blocks,
-        partition=config.partition,
-        account=config.account,
-        cores_per_node=config.slots * config.cores_per_slot,
-        gpus_per_node=config.gpus_per_node or None,
-        walltime=config.walltime,
-        exclusive=config.exclusive,
-        scheduler_options="\n".join([*memory, *(f"#SBATCH {option}" for option in config.options), ""]),
-        launcher=SrunLauncher() if config.nodes_per_job > 1 else SingleNodeLauncher(),
-        cmd_timeout=60,
-    )
-
-
-class _Local(LocalProvider):  # type: ignore[misc, unused-ignore]
-    @property
-    def status_polling_interval(self) -> int:
-        return 1
-
-
-class _Slurm(SlurmProvider):  # type: ignore[misc, unused-ignore]
-    @property
-    def status_polling_interval(self) -> int:
-        return 10
-
-
-def job_setup(config: ClusterConfig) -> str:
-    """Return the first lines of the job script: this environment's programs first, then the user's own lines."""
-    folder = shlex.quote(str(Path(sys.executable).parent))
-    return "\n".join(["set -e", f"export PATH={folder}:$PATH", *config.setup, ""])
-
-
-def still_known(config: ClusterConfig, jobs: list[str]) -> list[str]:
-    """Return those of some jobs that have not ended."""
-    if config.scheduler == "local":
-        return [job for job in jobs if _group_lives(int(job))]
-    words = ["squeue", "--noheader", "--format=%i", "--jobs=" + ",".join(jobs)]
-    try:
-        found = subprocess.run(words, capture_output=True, text=True, timeout=10, check=False)
-    except (OSError, subprocess.TimeoutExpired):
-        return jobs
-    return [job for job in found.stdout.split() if job in jobs]  # squeue fails if it knows none of them
-
-
-def _group_lives(pid: int) -> bool:
-    try:
-        os.killpg(os.getpgid(pid), 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
 
 
 def address_of(config: ClusterConfig) -> str:

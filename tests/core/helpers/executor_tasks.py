@@ -261,3 +261,11 @@ def numba_sum(values):
 
 def run(fn: Any, *args: Any) -> Any:
     return fn(*args)
+
+
+def ones_of(mebibytes):
+    return np.ones(mebibytes * 2**17)
+
+
+def mean_of(number, large):
+    return np.full(1, number * large[:: 2**9].mean())

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-HELPERS = Path(__file__).parents[2] / "core" / "helpers"
-sys.path[:0] = [str(HELPERS), str(Path(__file__).parent)]
+TESTS = Path(__file__).parents[2]
+HELPERS = TESTS / "core" / "helpers"
+sys.path[:0] = [str(HELPERS), str(Path(__file__).parent), str(TESTS / "conformance")]
 
 import slurm_here  # noqa: E402 - lies beside this file
 

@@ -38,8 +38,8 @@ SlurmdParameters=config_overrides
 ReturnToService=2
 KillWait=2
 GresTypes=gpu
-NodeName=n1 NodeHostname=localhost NodeAddr=127.0.0.1 Port={port1} CPUs=2 RealMemory=4000 Gres=gpu:2 State=UNKNOWN
-NodeName=n2 NodeHostname=localhost NodeAddr=127.0.0.1 Port={port2} CPUs=2 RealMemory=4000 Gres=gpu:2 State=UNKNOWN
+NodeName=n1 NodeHostname=localhost NodeAddr=127.0.0.1 Port={port1} CPUs={cpus} RealMemory=4000 Gres=gpu:2 State=UNKNOWN
+NodeName=n2 NodeHostname=localhost NodeAddr=127.0.0.1 Port={port2} CPUs={cpus} RealMemory=4000 Gres=gpu:2 State=UNKNOWN
 PartitionName=main Nodes=n[1-2] Default=YES MaxTime=INFINITE State=UP
 """
 
@@ -55,13 +55,13 @@ def missing() -> str:
 
 
 class Slurm:
-    """Two nodes of two processors and two null devices as GPUs."""
+    """Two nodes of some processors, whatever this machine has, and two null devices as GPUs."""
 
-    def __init__(self, folder: Path, port: int = 26800) -> None:
+    def __init__(self, folder: Path, port: int = 26800, cpus: int = 2) -> None:
         self.folder, self.conf = folder, folder / "slurm.conf"
         for name in ("state", "log", "spool/n1", "spool/n2", "munge"):
             (folder / name).mkdir(parents=True)
-        self.conf.write_text(CONF.format(folder=folder, port=port, port1=port + 11, port2=port + 12))
+        self.conf.write_text(CONF.format(folder=folder, port=port, port1=port + 11, port2=port + 12, cpus=cpus))
         for n in (0, 1):
             # a null device is enough for Slurm to count, and to say which a job has
             os.mknod(folder / f"gpu{n}", 0o20666, os.makedev(1, 3))

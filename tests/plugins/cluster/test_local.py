@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
+import subprocess
 import threading
 import time
 
@@ -12,12 +14,13 @@ import executor_tasks as tasks
 import numpy as np
 import psutil
 import pytest
+from test_conformance import VARIANTS
 
 from moraine_cluster.config import ClusterConfig
 from moraine_cluster.parsl_backend import ClusterError, ParslBackend
 from moraine_core import Executor, store
 from moraine_core.cli.main import run as run_line
-from moraine_core.errors import TaskError, WorkerDiedError
+from moraine_core.errors import DiskFullError, TaskError, UsageError, WorkerDiedError
 from moraine_core.plugins import PluginHost
 from moraine_core.run import run_command
 from moraine_core.testing import running
@@ -112,11 +115,19 @@ def test_an_interchange_that_is_killed_is_brought_up_again(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+COMMANDS = {command.name: command for command in PluginHost().commands()}
+CALLS = [(name, variant) for name in COMMANDS for variant in (None, *VARIANTS.get(name, ()))]
+
+
 @pytest.mark.timeout(300)  # the first run on a machine compiles the kernels
-@pytest.mark.parametrize("command", PluginHost().commands(), ids=lambda command: command.name)
-def test_every_command_gives_the_same_bits_as_one_thread(pool, command, tmp_path):
-    """A10."""
+@pytest.mark.parametrize(
+    ("name", "variant"), CALLS, ids=[name if variant is None else f"{name}-variant" for name, variant in CALLS]
+)
+def test_every_command_gives_the_same_bits_as_one_thread(pool, name, variant, tmp_path):
+    """A10: its example, and all variants of it that the kit knows."""
+    command = COMMANDS[name]
     arguments = running.example(command, tmp_path / "example")
+    arguments = variant(arguments) if variant else arguments
     running.run_serially(command, arguments)
     expected = running.contents(command, arguments)
     with running.forgetting(command, arguments):
@@ -131,6 +142,53 @@ def test_a_setup_line_that_fails_is_an_error_with_its_words(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_temporary_folder_with_a_long_name_is_no_obstacle(tmp_path, monkeypatch):
+    long = tmp_path / ("x" * 100)
+    long.mkdir()
+    monkeypatch.setenv("TMPDIR", str(long))
+    with Executor(backend=ParslBackend(jobs_config(tmp_path))) as executor:
+        assert executor.map(tasks.double, [(1,)]) == [2]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can make a small disk")
+@pytest.mark.parametrize("room", [0, 3])
+def test_a_shared_disk_that_is_full_is_named(tmp_path, room):
+    """Either nothing can begin, or a large object finds no room."""
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=3m", "none", tmp_path], check=False).returncode:
+        pytest.skip("nothing can be mounted here")
+    try:
+        if not room:
+            with contextlib.suppress(OSError), (tmp_path / "fill").open("wb", buffering=0) as file:
+                while file.write(bytes(1024)):
+                    pass
+        with (
+            pytest.raises(DiskFullError, match=f"{tmp_path}/moraine-run-.*: no space left"),
+            Executor(backend=ParslBackend(jobs_config(tmp_path))) as executor,
+        ):
+            executor.put(np.ones(2**20))
+        assert [path.name for path in tmp_path.iterdir() if path.name != "fill"] == []
+    finally:
+        subprocess.run(["umount", "--lazy", tmp_path], check=True)
+
+
+@pytest.mark.slow
+def test_jobs_that_can_be_replaced_no_more_end_the_run(tmp_path):
+    """One has worked, and those in its place do not: without an end, one job would be submitted after the other."""
+    flag, shared = tmp_path / "flag", tmp_path / "shared"
+    flag.touch()
+    shared.mkdir()
+    config = jobs_config(shared, setup=(f"test -e {flag} || {{ echo no such module >&2; exit 1; }}",))
+    with Executor(backend=ParslBackend(config)) as executor:
+        executor.map(tasks.double, [(1,)])
+        flag.unlink()
+        (job,) = executor.backend._provider.resources
+        os.killpg(os.getpgid(int(job)), signal.SIGKILL)
+        with pytest.raises((ClusterError, WorkerDiedError), match="no such module") as caught:
+            executor.map(tasks.slow_double, [(i, 0.1) for i in range(20)])
+        assert str(caught.value).count("no such module") == 1
+        assert len(executor.backend._provider.resources) < 30  # about one a second until the first counts as lost
+
+
 def test_an_executor_is_checked_from_the_line(tmp_path, monkeypatch, capsys):
     file = tmp_path / "executors.toml"
     shared = tmp_path / "shared"
@@ -141,6 +199,9 @@ def test_an_executor_is_checked_from_the_line(tmp_path, monkeypatch, capsys):
     found = json.loads(capsys.readouterr().out)
     assert found["problems"] == []
     assert [row["shared"] for row in found["slots"]] == [True]
+    assert set(found) == {"version", "ok", "executor", "seconds_to_first_slot", "moraine", "slots", "problems"}
+    known = {"node", "job", "gpu", "memory_bytes", "pid", "python", "moraine-core", "numpy", "zarr"}
+    assert set(found["slots"][0]) == {*known, "cores", "free_bytes", "gpus", "shared"}
     assert list(shared.iterdir()) == []
 
 
@@ -160,3 +221,9 @@ def test_a_pipeline_runs_on_a_named_executor(tmp_path, monkeypatch, capfd):
     assert run_line(["run", str(chain), "--executor", "here"]) == 0
     assert running.differences(expected, running.contents(command, arguments)) == []
     assert "workers: 1 slot on" in capfd.readouterr().err
+
+
+def test_a_function_of_the_script_itself_is_refused(pool, monkeypatch):
+    monkeypatch.setattr(tasks.double, "__module__", "__main__")
+    with pytest.raises(UsageError, match="double is a function of the script itself, which workers elsewhere"):
+        pool.map(tasks.double, [(1,)])

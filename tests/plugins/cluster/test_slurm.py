@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 import slurm_here
 
+from moraine_cluster import parsl_backend
 from moraine_cluster.config import ClusterConfig, Jobs
 from moraine_cluster.parsl_backend import ClusterError, ParslBackend
 from moraine_core import Chunk, ChunkTask, Executor, blocks
@@ -153,6 +154,49 @@ def test_a_partition_that_does_not_exist_is_told_in_the_words_of_slurm(slurm, tm
 
 def test_a_setup_line_that_fails_is_told_in_its_own_words(slurm, tmp_path):
     assert "no such module" in starting(slurm, tmp_path, setup=("echo no such module >&2; false",))
+
+
+@pytest.mark.parametrize(
+    ("change", "back", "reason"),
+    [("state=down", "state=up", "PartitionDown"), ("maxtime=1", "maxtime=unlimited", "PartitionTimeLimit")],
+)
+def test_why_jobs_wait_is_said_in_a_word_of_slurm(slurm, tmp_path, monkeypatch, caplog, change, back, reason):
+    monkeypatch.setattr(parsl_backend, "SIGNS_OF_LIFE", (3.0, 1.0))
+    caplog.set_level("INFO", "moraine")
+    backend = ParslBackend(two_jobs(tmp_path, jobs=Jobs()))
+    slurm.ask("scontrol", "update", "partitionname=main", change)
+    starting = threading.Thread(target=backend.start)
+    try:
+        starting.start()
+        assert within(30, lambda: f"({reason})" in caplog.text), caplog.text
+        slurm.ask("scontrol", "update", "partitionname=main", back)
+        starting.join(60)
+        assert backend.slots()
+    finally:
+        slurm.ask("scontrol", "update", "partitionname=main", back)
+        backend.stop(now=True)
+    assert within(10, lambda: slurm.jobs() == [])
+
+
+def test_two_runs_at_once_on_one_table_know_nothing_of_each_other(slurm, tmp_path):
+    config = two_jobs(tmp_path, jobs=Jobs())
+    with Executor(backend=ParslBackend(config)) as one:
+        with Executor(backend=ParslBackend(config)) as two:
+            results = [[], []]
+            work = [(i, 0.02) for i in range(50)]
+            threads = [
+                threading.Thread(target=lambda e=e, r=r: r.extend(e.map(tasks.slow_double, work)))
+                for e, r in zip((one, two), results, strict=True)
+            ]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join(60)
+            assert results == [[2 * i for i in range(50)]] * 2
+            assert not {slot.job for slot in one.backend.slots()} & {slot.job for slot in two.backend.slots()}
+            assert len(list(tmp_path.iterdir())) == 2
+        assert one.map(tasks.double, [(4,)]) == [8]
+        assert len(slurm.jobs()) == 1
 
 
 def test_two_jobs_on_one_node_use_different_gpus(slurm, tmp_path):
