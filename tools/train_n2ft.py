@@ -14,7 +14,6 @@ import json
 import signal
 import time
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -54,14 +53,16 @@ def loss_of(net: PointNet, scenes: CloudScenes) -> Tensor:
     return (error * valid).sum() / valid.sum()
 
 
-def export(state: dict[str, Any], path: str) -> None:
-    """Write the averaged weights."""
+def export(checkpoint: Path, path: str) -> None:
+    """Write the averaged weights of a checkpoint, with the curve beside it."""
+    state = torch.load(checkpoint, weights_only=True)
+    curve = [json.loads(line) for line in checkpoint.with_suffix(".jsonl").read_text(encoding="utf-8").splitlines()]
     notes = {
-        "trained_with": "tools/train_n2ft.py",
-        "seed": str(state["seed"]),
+        "made_by": "tools/train_n2ft.py",
+        "license": "BSD-3-Clause",
         "steps": str(state["step"]),
-        "minutes": str(round(state["seconds"] / 60)),
-        "held_out_loss": f"{state['held']:.4f}",
+        "seed": str(state["seed"]),
+        "curve": json.dumps(curve),
     }
     weights.save(path, state["average"], "n2ft", notes)
 
@@ -155,7 +156,7 @@ def main() -> None:
     parser.add_argument("--export", help="write the weights of the checkpoint to this file, and end")
     options = parser.parse_args()
     if options.export:
-        export(torch.load(options.checkpoint, weights_only=True), options.export)
+        export(options.checkpoint, options.export)
     else:
         train(options)
 

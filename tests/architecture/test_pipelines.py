@@ -17,8 +17,8 @@ ROOT = Path(__file__).parents[2]
 PIPELINES = sorted(ROOT.glob("pipelines/*.toml"))
 
 CLOUDS = {
-    "04_merge": [
-        *("ps/ps_can_hix.zarr", "ps/ps_can_adi.zarr", "ps/ps_can_rslc.zarr"),
+    "04_refine": [
+        *("ps/ps_can_hix.zarr", "ps/ps_can_rslc.zarr"),
         *("ds/ds_can_hix.zarr", "ds/ds_can_t_coh.zarr", "ds/ds_hix.zarr", "ds/ds_ph.zarr"),
     ],
     "05_unwrap": ["pc/pc_hix.zarr", "pc/pc_ph.zarr", "pc/pc_e.zarr", "pc/pc_n.zarr"],
@@ -41,7 +41,7 @@ def test_all_steps_of_a_pipeline_are_valid(file: Path, tmp_path: Path, capsys: p
     if "gamma" not in data["vars"]:  # starts from what 01_load makes
         (tmp_path / "raw").mkdir()
         write_array(tmp_path / "raw" / "rslc.zarr", speckle((*shape, 8)), chunks=(16, 16, 1))
-        for name in ("lon", "lat", "e", "n"):
+        for name in ("lon", "lat", "e", "n", "hgt", "theta", "phi", "range"):
             write_array(tmp_path / "raw" / f"{name}.zarr", np.zeros(shape), chunks=(16, 16))
         for path in CLOUDS.get(file.stem, ()):
             write_cloud(tmp_path / path)
@@ -67,7 +67,7 @@ def test_a_wrong_step_is_found(tmp_path: Path, capsys: pytest.CaptureFixture[str
 def test_the_demo_takes_the_steps_of_the_pipelines_for_ones_own_images():
     demo, *parts = (
         tomllib.loads((ROOT / "pipelines" / f"{name}.toml").read_text(encoding="utf-8"))
-        for name in ("demo", "01_load", "02_ps", "03_ds", "04_merge", "05_unwrap")
+        for name in ("demo", "01_load", "02_ps", "03_ds", "04_refine", "05_unwrap")
     )
     assert demo["step"][0]["run"] == "simulate"
     assert demo["step"][1:] == [step for part in parts for step in part["step"]]

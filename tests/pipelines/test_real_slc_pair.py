@@ -208,6 +208,7 @@ def test_amplitude_and_phase_have_no_seam_at_borders_of_chunks(work: Work, inter
     assert seams(amplitude[..., 0]) == []
     assert seams(amplitude[..., 1]) == []
     assert seams(interferogram) == []
+    assert seams(read_array(work.folder / "amsterdam/ps/ras_n2f_intf.zarr")[..., 0]) == []
     assert seams(read_array(work.folder / "amsterdam/ps/ras_adi.zarr")) == []
 
 
@@ -226,8 +227,9 @@ def test_a_seam_would_be_seen(work: Work, interferogram: np.ndarray):
 def test_pictures_are_there(work: Work):
     folder = work.folder / "amsterdam"
     drawn = {path.name for path in (folder / ".moraine/02_ps/quicklook").iterdir()}
-    assert drawn == {"adi_pyramid__ras_adi_pyramid.png", "ps_can_pyramid__ps_can_adi_pyramid.png"}
-    for name in ("amplitude.png", "interferogram.png"):
+    rasters = ("adi_pyramid__ras_adi", "n2f_pyramid__ras_n2f_intf", "temp_coh_pyramid__ras_temp_coh")
+    assert drawn == {f"{name}_pyramid.png" for name in (*rasters, "ps_can_pyramid__ps_can_adi")}
+    for name in ("amplitude.png", "interferogram.png", "filtered.png"):
         assert picture(folder / name).std() > 10
 
 

@@ -358,7 +358,7 @@ def test_fringes_have_less_noise_than_behind_any_boxcar(ours, period, coh):
 def test_trust_is_the_cosine_of_the_error_to_be_expected(ours):
     line, pixel = np.indices((160, 320))
     phase = line / 6 + pixel / 11
-    coh = np.where(pixel < 160, 0.2, 0.7)
+    coh = np.where(pixel < 160, 0.05, 0.7)
     found, trust = filtered(noisy(phase, coh, seed=8), ours, pairs=[(0, 1)], with_trust=True)
     right = np.cos(np.angle(found[..., 0]) - phase)
     for half in (slice(20, 140), slice(180, 300)):

@@ -379,5 +379,5 @@ def test_weights_of_other_shapes_are_refused_in_a_sentence(run, tmp_path):
 
 def test_the_weights_that_are_shipped_are_whole_and_small():
     about = weights.check(weights.packaged("n2ft"), "n2ft")
-    assert about["trained_with"] == "tools/train_n2ft.py"
+    assert (about["made_by"], about["license"]) == ("tools/train_n2ft.py", "BSD-3-Clause")
     assert sum(value.numel() for value in weights.load(weights.packaged("n2ft"), "n2ft").values()) <= 500_000
