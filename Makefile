@@ -18,6 +18,9 @@ SIDE_BY_SIDE := --numprocesses auto --maxprocesses 4 --dist worksteal
 BROWSER := command -v chromium chromium-browser google-chrome > /dev/null || { [ $$(id -u) = 0 ] && \
   apt-get update -qq && apt-get install -y -qq chromium; } > /dev/null 2>&1
 
+# checks the types in the scripts of `moraine view`, which run as they are: Node.js is needed for nothing else
+TSC := npx --yes --package typescript@5.9.3 -- tsc
+
 .PHONY: demo test lint floors bench clean
 
 demo: $(VENV)/installed
@@ -46,6 +49,8 @@ lint: $(VENV)/tools
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	@if $(TSC) --version > /dev/null 2>&1; then echo "$(TSC) ..." && $(TSC) --project tests/plugins/view/types; \
+	  else echo "moraine view: the types of the page were NOT CHECKED: that needs npx (of Node.js) and its registry" >&2; fi
 
 bench: $(VENV)/tools
 	$(BIN)/python tools/bench all

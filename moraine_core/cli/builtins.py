@@ -164,7 +164,16 @@ def view(
         str | None,
         typer.Option(help="write a folder that any file server can show, without this program, and end", metavar="DIR"),
     ] = None,
-    finest: Annotated[int, typer.Option(help="finest level of rasters in the export; 0 is the data (level)")] = 0,
+    export_levels: Annotated[
+        str, typer.Option(help="levels of rasters in the export, such as 1.. or 1..4; 0 is the data", metavar="A..B")
+    ] = "0..",
+    export_dates: Annotated[
+        str | None,
+        typer.Option(
+            help="dates of stacks in the export, such as 20200106,20200118..20200330; all by default",
+            metavar="DATE,A..B",
+        ),
+    ] = None,
     max_size: Annotated[str, typer.Option(help="largest size of the export (bytes, or with kB, MB, GB)")] = "2GB",
     overwrite: Annotated[bool, typer.Option("--overwrite", help="replace notebook or export")] = False,  # noqa: FBT002
 ) -> Result:
@@ -180,7 +189,8 @@ def view(
         "image_pairs": image_pairs,
         "output": output,
         "export": export,
-        "finest": finest,
+        "export_levels": export_levels,
+        "export_dates": export_dates,
         "max_size": max_size,
         "overwrite": overwrite,
         "say": _say,

@@ -7,6 +7,7 @@ and sends numbers. The size of the job is alike, the job is not the same.
 from __future__ import annotations
 
 import http.client
+import json
 import math
 import random
 import socket
@@ -174,8 +175,6 @@ def _tiles(rng: Any) -> list[str]:
 
 def _map_tiles(url: str) -> Iterator[str]:
     """Name the tiles of bowser that have pixels of the size of the data, and are inside them."""
-    import json
-
     said = json.loads(Peer(url).get("/datasets"))["displacement"]["latlon_bounds"]
     zoom = 12  # 31 m at this latitude, against 30 m
     n = 2**zoom

@@ -23,6 +23,10 @@ PROGRAMS = ("geocode",)
 
 RASTER = "(nlines, width)"
 
+THETA_SIGN = "elevation of the direction to the sensor: π/2 is up"
+
+PHI_SIGN = "orientation of the direction to the sensor: 0 is east, π/2 north"
+
 MAP_BYTES = 96
 """Bytes that a pixel of a band of the map takes in a task."""
 
@@ -73,7 +77,10 @@ def load_gamma_look_vector(
     par = read_slc_par(os.path.abspath(rslc_par))
     par.need("azimuth_lines", "range_samples")
     shape = (par.azimuth_lines or 0, par.range_samples or 0)
-    layouts = [Layout(path, shape, "float32", chunks) for path in (theta_zarr, phi_zarr)]
+    layouts = [
+        Layout(path, shape, "float32", chunks, attributes={"sign": sign})
+        for path, sign in ((theta_zarr, THETA_SIGN), (phi_zarr, PHI_SIGN))
+    ]
     files = {"theta": theta, "phi": phi, "lt": lt, "dem_par": dem_par}
     missing = [name for name, value in files.items() if value is None]
     if len(missing) not in (0, 4) or (hgt is None) == bool(missing):

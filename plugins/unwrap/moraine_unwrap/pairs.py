@@ -17,6 +17,9 @@ log = logging.getLogger("moraine")
 CLOUD_BYTES = 180
 """Bytes of a point in the network that all pairs share."""
 
+PAIR_SIGN = "phase of reference · conj(secondary): more is away from the satellite, if the reference is earlier"
+"""What the sign of the unwrapped phase of a pair means (docs/data-conventions.md)."""
+
 PAIR_BYTES = 360
 """Bytes of a point while a pair is unwrapped, besides its phases."""
 
@@ -34,7 +37,11 @@ def column_of(layout: Layout, number: int) -> Chunk:
 def unwrapped_layouts(unw_ph: str, island: str | None, n_points: int, n_pairs: int, block: int) -> list[Layout]:
     """Return the outputs: unwrapped phases, and islands if they have a path; chunks of `block` points of one pair."""
     paths = {unw_ph: "float32"} if island is None else {unw_ph: "float32", island: "int32"}
-    return [Layout(path, (n_points, n_pairs), dtype, (block, 1)) for path, dtype in paths.items()]
+    signs = {unw_ph: {"sign": PAIR_SIGN}}
+    return [
+        Layout(path, (n_points, n_pairs), dtype, (block, 1), attributes=signs.get(path, {}))
+        for path, dtype in paths.items()
+    ]
 
 
 def noted(

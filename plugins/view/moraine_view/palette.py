@@ -42,9 +42,15 @@ def color_index(values: NDArray[Any], low: float, high: float) -> NDArray[np.uin
         Same shape, uint8: ``floor(255 (v - low) / (high - low))`` cut to 0 ... 254, and 255 (transparent) for nan.
     """
     # in double precision: float32 cannot tell the phase just below pi from pi
-    wide = np.asarray(values, dtype=np.float64)
-    position = np.floor((wide - low) * (N_COLORS / (high - low)))
-    return np.where(np.isnan(wide), TRANSPARENT, np.clip(position, 0, N_COLORS - 1)).astype(np.uint8)
+    position = np.array(values, dtype=np.float64)
+    # in place: fresh memory for each step would take longer than the steps
+    position -= low
+    position *= N_COLORS / (high - low)
+    is_missing = np.isnan(position)
+    np.clip(position, 0, N_COLORS - 1, out=position)  # what is behind the point is cut off with the type
+    position[is_missing] = TRANSPARENT
+    index: NDArray[np.uint8] = position.astype(np.uint8)
+    return index
 
 
 def color_table(palette: Palette) -> NDArray[np.uint8]:

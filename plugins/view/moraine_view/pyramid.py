@@ -207,5 +207,9 @@ def _crs(path: Path, x0: float, y0: float, xm: float, ym: float) -> Crs:
 
 def _starts_whole(path: Path) -> bool:
     """Look at the first coordinates only: those of a map are practically never whole numbers."""
-    heads = [zarr.open_array(path / f"{axis}.zarr", mode="r")[:1000] for axis in "xy"]
+    try:
+        heads = [zarr.open_array(path / f"{axis}.zarr", mode="r")[:1000] for axis in "xy"]
+    except (OSError, RuntimeError, EOFError) as error:
+        msg = f"{path}: the coordinates in x.zarr and y.zarr cannot be read: {error}"
+        raise ValueError(msg) from error
     return all(bool(np.all(np.asarray(head) == np.rint(np.asarray(head, dtype=np.float64)))) for head in heads)

@@ -170,16 +170,18 @@ def draw_points(pyramid: Pyramid, shown: Shown, view: Frame, largest: float = ma
     box = (view.x_min - reach, view.y_min - reach, view.x_max + reach, view.y_max + reach)
     tree = pyramid.read("rtree", (slice(None), slice(None)))
     page_size = int(str(pyramid.array("rtree").attrs["page_size"]))
-    # whole pages are read; what they hold beside the box falls outside the picture
+    # whole pages are read, with what they hold beside the box
     pages = [slice(int(start), int(stop)) for start, stop in rtree_ranges(tree, pyramid.shape[0], page_size, box)]
     if not pages:
         return np.full((view.rows, view.cols), np.nan)
     x, y = (_read_pages(pyramid, axis, pages).astype(np.float64) for axis in "xy")
     parts = [_read_pages(pyramid, "pc", pages, channel) for channel in shown.channels]
     values = np.asarray(shown.combine(*parts), dtype=np.float64)
-    known = ~np.isnan(values)
-    values = values[known]
-    row, col = view.to_pixels(x[known], y[known])
+    row, col = view.to_pixels(x, y)
+    around = radius + 1
+    seen = (row > -around) & (row < view.rows + around) & (col > -around) & (col < view.cols + around)
+    seen &= ~np.isnan(values)
+    row, col, values = row[seen], col[seen], values[seen]
     owner = disks(row, col, radius, (view.rows, view.cols))
     return np.where(owner >= 0, np.append(values, np.nan)[owner], np.nan)
 

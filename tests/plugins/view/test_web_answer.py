@@ -25,12 +25,14 @@ import zarr
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from web_pages import dates, raster_pyramid, serving, site_of, slc_stack, write_dates
+from zarr.codecs import BloscCodec, BytesCodec, GzipCodec, ZstdCodec
 
 from moraine_core.testing.data import write_array
 from moraine_view.palette import color_index
 from moraine_view.ras_pyramid import ras_pyramid
 from moraine_view.web import codes
 from moraine_view.web.answer import Request, answer
+from moraine_view.web.chunks import plain
 from moraine_view.web.layers import find_layers
 from moraine_view.web.reader import IncompleteError, Reader
 
@@ -305,6 +307,20 @@ def test_a_pyramid_without_statistics_is_measured(tmp_path: Path) -> None:
     np.testing.assert_allclose(found, values, atol=1e-3)
 
 
+def test_clouds_by_raster_chunk_are_passed_over_without_a_word(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Their arrays have numbers for names, as the levels of a pyramid have."""
+    monkeypatch.setattr(logging.getLogger("moraine"), "propagate", True)
+    raster_pyramid(tmp_path / "a_pyramid", np.ones((4, 4), np.float32))
+    for shape in ((7,), (7, 3)):
+        write_array(tmp_path / f"cloud{len(shape)}" / "0.zarr", np.ones(shape, np.float32), shape)
+    assert [layer.name for layer in find_layers([tmp_path], Reader())] == ["a"]
+    assert caplog.text == ""
+    with pytest.raises(ValueError, match="not a finished pyramid"):
+        find_layers([tmp_path / "cloud1"], Reader())
+
+
 def test_pyramids_in_shards_with_small_tiles_are_read(tmp_path: Path, stack: NDArray[np.complex64]) -> None:
     ras = write_array(tmp_path / "ras.zarr", stack[..., :2], (300, 520, 1))
     ras_pyramid(ras=ras, out_dir=str(tmp_path / "p_pyramid"), chunks=(50, 60), rows=4)
@@ -391,6 +407,32 @@ def test_the_first_view_of_a_very_large_stack_reads_one_level(tmp_path: Path) ->
     assert ask(site, f"/z/0/intf/{drawn - 1}/c/0/0/1")[0] == 503
 
 
+def test_a_pyramid_that_goes_while_it_is_looked_at_is_said_and_comes_back(tmp_path: Path) -> None:
+    raster_pyramid(tmp_path / "p", np.zeros((300, 300), np.float32))
+    site = site_of(tmp_path)
+    stamp = json.loads(ask(site, "/meta.json")[1])["layers"][0]["stamp"]
+    (tmp_path / "p").rename(tmp_path / "elsewhere")
+    assert ask(site, f"/z/0/value/0/c/0/0/0?v={stamp}")[:2] == (503, b"incomplete: p is no finished pyramid any more\n")
+    (layer,) = json.loads(ask(site, "/meta.json")[1])["layers"]
+    assert layer["error"] == "p is no finished pyramid any more"
+    assert ask(site, "/series?layer=0&x=3&y=3")[0] == 503
+    (tmp_path / "elsewhere").rename(tmp_path / "p")
+    assert ask(site, f"/z/0/value/0/c/0/0/0?v={stamp}")[0] == 200
+
+
+def test_a_chunk_that_was_cut_short_is_said_wherever_it_is_needed(tmp_path: Path) -> None:
+    raster_pyramid(tmp_path / "p", np.random.default_rng(0).normal(size=(300, 300)).astype(np.float32))
+    file = tmp_path / "p" / "0.zarr" / "c" / "0" / "0"
+    file.write_bytes(file.read_bytes()[:1000])
+    site = site_of(tmp_path)
+    assert ask(site, "/z/0/value/0/c/0/0/0")[:2] == (503, b"incomplete: chunk (0, 0) of p/0.zarr cannot be read\n")
+    for question in ("series?layer=0&x=3&y=3", "profile?layer=0&product=value&item=0&level=0&line=1,1,9,9"):
+        status, body, _ = ask(site, f"/{question}")
+        assert status == 503, question
+        assert b"of p/0.zarr cannot be read" in body
+    assert ask(site, "/z/0/value/1/c/0/0/0")[0] == 200
+
+
 # -- the cache
 
 
@@ -438,6 +480,71 @@ def test_parts_read_through_the_cache_are_those_of_the_array(data: st.DataObject
         part = tuple(slice(low, high + 1) for low, high in spans)
         np.testing.assert_array_equal(reader.read("a", array, part), values[part])
     assert reader.nbytes <= max(reader.budget, values.nbytes)
+
+
+@pytest.mark.parametrize("compressor", [None, BloscCodec(cname="lz4", shuffle="bitshuffle"), ZstdCodec(), GzipCodec()])
+@pytest.mark.parametrize("chunks", [(64, 64, 1), (256, 256, 3), (300, 300, 4)])
+@pytest.mark.parametrize(("dtype", "order"), [("complex64", "little"), ("int16", "big")])
+def test_chunks_decoded_without_zarr_are_those_of_zarr_and_damaged_ones_are_told(
+    tmp_path: Path, dtype: str, chunks: tuple[int, ...], compressor: Any, order: Any
+) -> None:
+    """Damaged: cut short, a byte too much, empty. A missing one is missing, or a fill value where that may be."""
+    data = np.random.default_rng(0).normal(0, 50, (300, 280, 4)).astype(dtype)
+    place = tmp_path / "p" / "0.zarr"
+    array = zarr.create_array(
+        str(place),
+        shape=data.shape,
+        dtype=data.dtype,
+        chunks=chunks,
+        compressors=compressor,
+        serializer=BytesCodec(endian=order),
+        fill_value=7,
+        config={"write_empty_chunks": True},
+    )
+    array[...] = data
+    array = zarr.open_array(place, mode="r")
+    assert plain(array) is not None
+    for part in ((slice(0, 300), slice(0, 280)), (slice(255, 257), slice(250, 280))):
+        found = Reader().read("a", array, part, (2,), place)
+        np.testing.assert_array_equal(found, data[(*part, 2)])
+    file = place / array.metadata.encode_chunk_key((0, 0, 0))
+    whole = file.read_bytes()
+    corner = (slice(0, 5), slice(0, 5))
+    for damaged in (whole[:-7], whole[: len(whole) // 3], b""):
+        file.write_bytes(damaged)
+        with pytest.raises(IncompleteError, match=r"^chunk \(0, 0, 0\) of p/0.zarr cannot be read$"):
+            Reader().read("a", array, corner, (0,), place)
+    file.unlink()
+    with pytest.raises(IncompleteError, match=r"^chunk \(0, 0, 0\) of p/0.zarr is missing$"):
+        Reader().read("a", array, corner, (0,), place)
+    assert (Reader().read("a", array, corner, (0,)) == 7).all()
+
+
+def test_what_is_stored_in_another_way_is_read_by_zarr(tmp_path: Path) -> None:
+    data = np.arange(300 * 280, dtype=np.float32).reshape(300, 280)
+    sharded = zarr.create_array(str(tmp_path / "s"), data=data, chunks=(50, 50), shards=(150, 150))
+    older = zarr.create_array(str(tmp_path / "o"), data=data, chunks=(64, 64), zarr_format=2)
+    memory = zarr.create_array(zarr.storage.MemoryStore(), data=data, chunks=(64, 64))
+    for array in (sharded, older, memory):
+        assert plain(array) is None
+        np.testing.assert_array_equal(Reader().read("a", array, (slice(3, 290), slice(0, 280))), data[3:290])
+    for file in (tmp_path / "o").rglob("[0-9]*"):
+        file.write_bytes(file.read_bytes()[:20])
+    with pytest.raises(IncompleteError, match="cannot be read"):
+        Reader().read("a", zarr.open_array(tmp_path / "o", mode="r"), (slice(0, 5), slice(0, 5)))
+
+
+def test_pages_of_blocks_are_used_again_and_never_while_somebody_looks(tmp_path: Path) -> None:
+    data = np.arange(256 * 256 * 12, dtype=np.float32).reshape(256, 256, 12)
+    array = zarr.create_array(str(tmp_path / "a"), data=data, chunks=(256, 256, 1))
+    reader = Reader(budget=2 * 256 * 256 * 4)
+    held = [reader.read("a", array, (slice(0, 99), slice(5, 6)), (k,)) for k in range(0, 12, 3)]
+    for k in range(12):
+        np.testing.assert_array_equal(reader.read("a", array, (slice(0, 256), slice(0, 256)), (k,)), data[..., k])
+    for number, part in enumerate(held):
+        np.testing.assert_array_equal(part, data[:99, 5:6, 3 * number])
+        with pytest.raises(ValueError, match="read-only"):
+            part[0] = 0
 
 
 def test_the_cache_forgets_what_was_used_longest_ago(tmp_path: Path) -> None:
@@ -658,11 +765,47 @@ def test_more_connections_than_threads_are_all_answered(place: tuple[str, int], 
         connection.close()
 
 
+@pytest.mark.parametrize("said", [b"", b"GET /meta.json HTTP/1.1\r\nHost:"], ids=["nothing", "half a request"])
+def test_a_hundred_connections_that_keep_still_do_not_keep_others_out(
+    place: tuple[str, int], site: Site, said: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("moraine_view.web.serve.HEAD_PATIENCE", 0.5)
+    idle = [socket.create_connection(place, timeout=20) for _ in range(60 if said else 100)]
+    for connection in idle:
+        connection.sendall(said)
+    start = time.perf_counter()
+    connection = http.client.HTTPConnection(*place, timeout=60)
+    connection.request("GET", "/meta.json", headers={"Cookie": f"{site.name}={site.token}"})
+    assert connection.getresponse().status == 200
+    assert time.perf_counter() - start < 20
+    for each in (*idle, connection):
+        each.close()
+
+
+def test_a_client_that_reads_nothing_does_not_keep_others_out(place: tuple[str, int], site: Site) -> None:
+    asked = f"GET /z/0/value/0/c/0/0/0 HTTP/1.1\r\nHost: localhost\r\nCookie: {site.name}={site.token}\r\n\r\n"
+    deaf = []
+    for _ in range(12):
+        connection = socket.socket()
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        connection.connect(place)
+        connection.sendall(asked.encode() * 60)
+        deaf.append(connection)
+    for _ in range(3):
+        connection = http.client.HTTPConnection(*place, timeout=20)
+        connection.request("GET", "/meta.json", headers={"Cookie": f"{site.name}={site.token}"})
+        assert connection.getresponse().status == 200
+        connection.close()
+    for each in deaf:
+        each.close()
+
+
 def test_the_server_listens_on_this_machine_only(place: tuple[str, int]) -> None:
     assert place[0] == "127.0.0.1"
 
 
-def test_the_command_prints_the_address_and_ends_well_with_ctrl_c(folder: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_the_command_prints_the_address_and_ends_well(folder: Path, number: int) -> None:
     """A52: it works with no screen, and nothing is printed on standard output before the end."""
     environment = {k: v for k, v in os.environ.items() if k not in ("DISPLAY", "WAYLAND_DISPLAY")}
     command = [sys.executable, "-m", "moraine_core", "view", str(folder), "--json"]
@@ -678,7 +821,7 @@ def test_the_command_prints_the_address_and_ends_well_with_ctrl_c(folder: Path) 
         connection.request("GET", f"/?{url.query}")
         assert connection.getresponse().status == 303
         connection.close()
-        process.send_signal(signal.SIGINT)
+        process.send_signal(number)
         out, err = process.communicate(timeout=30)
     assert process.returncode == 0, err
     found = json.loads(out)
@@ -689,7 +832,10 @@ def test_the_command_prints_the_address_and_ends_well_with_ctrl_c(folder: Path) 
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--finest", "-1", "--export", "x", "{folder}"], "finest is -1"),
+        (["--export-levels", "3..1", "--export", "x", "{folder}"], "export_levels is '3..1'; expected levels such as"),
+        (["--export-levels", "..", "--export", "x", "{folder}"], "export_levels is '..'"),
+        (["--export-levels", "1..", "{folder}"], "export_levels and export_dates choose what an export holds"),
+        (["--export-dates", "2019..2020", "--export", "x", "{folder}"], "'2019..2020' has none of the 4 dates, 2023"),
         (["--show", "colors", "{folder}"], "show 'colors' is unknown"),
         (["--port", "99999", "{folder}"], "port 99999 cannot be used"),
         (["--dates", "{folder}/none.toml", "{folder}"], "none.toml cannot be read"),

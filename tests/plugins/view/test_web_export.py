@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import errno
 import functools
 import http.server
 import json
 import math
+import os
 import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
 from contextlib import contextmanager
+from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING, Any
 
@@ -16,15 +24,18 @@ import pytest
 import zarr
 from web_pages import Viewer, axe, chromium, dates, raster_pyramid, site_of, slc_stack, write_dates
 
+from moraine_core import store
 from moraine_core.cli.main import run
 from moraine_core.testing.data import read_array, write_array
 from moraine_view.palette import color_index, color_table
 from moraine_view.pc_pyramid import pc_pyramid
-from moraine_view.web.answer import content
+from moraine_view.web.answer import content, page_files
+from moraine_view.web.export import Folder
+from moraine_view.web.selection import choose
+from moraine_view.web.sizes import require_size
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
 
     from numpy.typing import NDArray
 
@@ -151,21 +162,47 @@ def test_no_path_of_this_machine_is_in_an_export(exported: Path, folder: Path) -
             assert str(folder) not in path.read_text()
 
 
-def test_too_large_an_export_is_refused_with_the_level_that_would_fit(
+def size_of(folder: Path) -> int:
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+
+
+def test_too_large_an_export_is_refused_with_levels_and_dates_that_would_fit(
     folder: Path, tmp_path: Path, capsys: Any
 ) -> None:
-    out = tmp_path / "small"
-    line = ["view", str(folder / "rslc_pyramid"), "--export", str(out), "-q", "--max-size"]
-    assert run([*line, "150kB"]) == 2
+    most = (sum(map(len, page_files([]).values())) >> 10) + 607
+    line = ["view", str(folder / "rslc_pyramid"), "-q", "--max-size", f"{most}kB"]
+    assert run([*line, "--export", str(tmp_path / "all")]) == 2
     said = capsys.readouterr().err
-    level = re.search(r"would take about .*, more than --max-size .*; --finest (\d) would take", said)[1]
-    assert not out.exists()
-    assert run([*line, "150kB", "--finest", level]) == 0
-    size = sum(path.stat().st_size for path in out.glob("z/**/*") if path.is_file() and path.suffix != ".json")
-    assert size < 150 * 1024
-    assert run([*line, "5kB", "--finest", "3"]) == 2
-    assert run([*line, "much"]) == 2
+    found = re.search(
+        r"would take about [0-9.]+ MiB, more than --max-size [0-9.]+ MiB; --export-levels (\S+) would take .* MiB "
+        r"or --export-dates (\S+) \((\d) dates\) would take .* MiB$",
+        said,
+    )
+    levels, some, n = found.groups()
+    assert (levels, some, n) == ("1..", f"{D[1]}..", "3")
+    assert list(tmp_path.iterdir()) == []
+    for name, words in (("levels", ["--export-levels", levels]), ("dates", ["--export-dates", some])):
+        assert run([*line, "--export", str(tmp_path / name), *words]) == 0
+        assert size_of(tmp_path / name) < most * 1024
+    capsys.readouterr()
+    assert run(["view", str(folder), "-q", "--export", str(tmp_path / "no"), "--max-size", "50kB"]) == 2
+    assert "neither fewer levels nor fewer dates would fit" in capsys.readouterr().err
+    assert run(["view", str(folder), "-q", "--export", str(tmp_path / "no"), "--max-size", "much"]) == 2
     assert "max_size is 'much'" in capsys.readouterr().err
+
+
+def test_what_is_expected_of_the_size_is_about_what_it_becomes(folder: Path, exported: Path) -> None:
+    layers = site_of(folder).layers
+    expected = require_size(layers, choose(layers, "0..", None), 1 << 40)
+    assert expected == pytest.approx(size_of(exported), rel=0.1)
+
+
+def test_an_export_never_grows_beyond_its_size(folder: Path, tmp_path: Path, monkeypatch: Any, capsys: Any) -> None:
+    monkeypatch.setattr("moraine_view.web.export.require_size", lambda *_: 0.0)
+    line = ["view", str(folder / "rslc_pyramid"), "-q", "--max-size", "700kB", "--export", str(tmp_path / "a" / "b")]
+    assert run(line) == 2
+    assert "takes more than --max-size 0.684 MiB" in capsys.readouterr().err
+    assert list((tmp_path / "a").iterdir()) == []
 
 
 def test_an_export_replaces_nothing_but_an_export_and_only_when_told(folder: Path, tmp_path: Path, capsys: Any) -> None:
@@ -179,6 +216,49 @@ def test_an_export_replaces_nothing_but_an_export_and_only_when_told(folder: Pat
     assert run(["view", source, "--export", out, "-q", "--overwrite"]) == 0
 
 
+def test_only_the_levels_and_dates_that_are_asked_for_are_written(folder: Path, tmp_path: Path, stack: Any) -> None:
+    """Single dates and ranges, with hyphens or without; pairs need both of their dates."""
+    out = tmp_path / "some"
+    chosen = f"{D[0]},2023-01-30.."
+    line = ["view", str(folder), "-q", "--export", str(out), "--export-levels", "1..3", "--export-dates", chosen]
+    assert run(line) == 0
+    layers = {layer["name"]: layer for layer in json.loads((out / "meta.json").read_text())["layers"]}
+    rslc, coh = layers["rslc"], layers["coh"]
+    assert rslc["dates"] == [D[0], D[2], D[3]]
+    assert (rslc["finest"], len(rslc["levels"])) == (1, 4)
+    place = out / "z" / str(rslc["id"]) / "phase"
+    assert sorted(path.name for path in place.iterdir()) == ["1", "2", "3", "series"]
+    phases = color_index(np.angle(stack[..., [0, 2, 3]]), -math.pi, math.pi)
+    np.testing.assert_array_equal(zarr.open_array(place / "1", mode="r")[...], phases[::2, ::2])
+    np.testing.assert_array_equal(zarr.open_array(place / "series", mode="r")[...], phases[::2, ::2])
+    assert coh["pairs"] == [[0, 1], [0, 2], [1, 2]]
+    assert coh["items"][1] == "2023-01-06 – 2023-02-11"
+    pairs = zarr.open_array(out / "z" / str(coh["id"]) / "coh" / "1", mode="r")
+    assert pairs.shape == (25, 30, 9)
+    truth = color_index(np.angle(stack[:50:2, :60:2, 0] * np.conj(stack[:50:2, :60:2, 3])), -math.pi, math.pi)
+    away = np.abs(pairs[..., 2].astype(int) - truth) % 254
+    assert away[truth < 255].max() <= 1
+    assert (pairs[..., 3] == 255).all()
+    # three images are no dates of ours: such a stack is whole, as are single rasters
+    assert len(layers["motion"]["items"]) == 3
+
+
+@pytest.mark.parametrize(
+    ("dates_", "said"),
+    [
+        ("20230107", "'20230107' has none of the 4 dates, 20230106 to 20230211"),
+        ("20230106,,20230118", "'' has none of"),
+        ("..", "'..' has none of"),
+        ("20230211..20230106", "has none of"),
+        ("20230106", "coh has none of these dates, or no pair of two of them"),
+    ],
+)
+def test_dates_that_are_not_there_are_said(folder: Path, tmp_path: Path, capsys: Any, dates_: str, said: str) -> None:
+    assert run(["view", str(folder), "-q", "--export", str(tmp_path / "x"), "--export-dates", dates_]) == 2
+    assert said in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_an_export_that_fails_leaves_nothing(tmp_path: Path, capsys: Any) -> None:
     raster_pyramid(tmp_path / "x_pyramid", np.zeros((50, 3000), np.float32))
     (tmp_path / "x_pyramid" / "0.zarr" / "c" / "0" / "7").unlink()
@@ -186,6 +266,93 @@ def test_an_export_that_fails_leaves_nothing(tmp_path: Path, capsys: Any) -> Non
     assert "view: chunk (0, 7) of x_pyramid/0.zarr is missing" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
     assert not list(tmp_path.glob(".out*"))
+
+
+def test_data_made_again_meanwhile_are_not_mixed(tmp_path: Path, monkeypatch: Any, capsys: Any) -> None:
+    source = raster_pyramid(tmp_path / "x_pyramid", np.zeros((50, 50), np.float32))
+    put = Folder.put
+
+    def late(folder: Folder, name: str, data: bytes) -> None:
+        put(folder, name, data)
+        if name.endswith("series/zarr.json"):
+            shutil.rmtree(source)
+            raster_pyramid(source, np.ones((50, 50), np.float32))
+
+    monkeypatch.setattr(Folder, "put", late)
+    assert run(["view", str(tmp_path), "--export", str(tmp_path / "out"), "-q"]) == 1
+    assert "view: x: made again while it was exported" in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["x_pyramid"]
+
+
+def test_a_full_disk_is_said_in_a_sentence_and_the_old_export_stays(
+    folder: Path, tmp_path: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    line = ["view", str(folder / "motion_pyramid"), "--export", str(tmp_path / "out"), "-q", "--overwrite"]
+    assert run(line) == 0
+    before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
+    write = Path.write_bytes
+
+    def full(path: Path, data: bytes) -> int:
+        if "series" in path.parts:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+        return write(path, data)
+
+    monkeypatch.setattr(Path, "write_bytes", full)
+    assert run(line) == 1
+    said = f"{tmp_path / 'out'} cannot be written: no space left on device; nothing is changed"
+    assert capsys.readouterr().err == f"moraine: view: {said}\n"
+    assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")} == before
+    monkeypatch.setattr("moraine_core.store.free_bytes", lambda _: 1000)
+    assert run(line) == 2
+    assert "would take about" in (found := capsys.readouterr().err)
+    assert "are free there" in found
+
+
+def test_a_folder_that_cannot_be_made_is_said_in_a_sentence(folder: Path, tmp_path: Path, capsys: Any) -> None:
+    (tmp_path / "file").write_text("")
+    assert run(["view", str(folder / "motion_pyramid"), "--export", str(tmp_path / "file" / "out"), "-q"]) == 1
+    assert re.search(r"moraine: view: .*out cannot be written: not a directory; nothing", capsys.readouterr().err)
+
+
+def test_an_export_that_is_killed_leaves_the_old_one_and_the_next_clears_up(folder: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    line = ["view", str(folder), "--export", str(out), "-q", "--overwrite"]
+    assert run(line) == 0
+    before = (out / "meta.json").stat().st_mtime_ns
+    for number, code in ((signal.SIGTERM, 130), (signal.SIGKILL, -signal.SIGKILL)):
+        with subprocess.Popen(
+            [sys.executable, "-m", "moraine_core", *line], stderr=subprocess.PIPE, text=True
+        ) as killed:
+            for _ in range(2000):
+                if list(tmp_path.glob(".out.moraine/data/out/z/*/*/0/c")):
+                    break
+                time.sleep(0.005)
+            killed.send_signal(number)
+            said = killed.stderr.read()
+        assert killed.returncode == code, said
+        assert "Traceback" not in said
+        assert (out / "meta.json").stat().st_mtime_ns == before
+        assert {path.name for path in tmp_path.iterdir()} == ({".out.moraine", "out"} if code < 0 else {"out"})
+    assert run(line) == 0
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+    assert (out / "meta.json").stat().st_mtime_ns > before
+
+
+def test_two_exports_to_one_folder_do_not_mix(folder: Path, tmp_path: Path, capsys: Any) -> None:
+    out = tmp_path / "out"
+    with store.exclusive(tmp_path / ".out.moraine" / "lock", "the other"):
+        assert run(["view", str(folder / "motion_pyramid"), "--export", str(out), "-q"]) == 1
+    assert "out is in use by another moraine" in capsys.readouterr().err
+    assert not out.exists()
+
+
+def test_an_export_follows_a_link(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(tmp_path / "there")
+    line = ["view", str(folder / "motion_pyramid"), "--export", str(tmp_path / "link"), "-q", "--overwrite"]
+    for _ in range(2):
+        assert run(line) == 0
+        assert (tmp_path / "link").is_symlink()
+        assert (tmp_path / "there" / "meta.json").is_file()
 
 
 # -- the page
@@ -259,7 +426,7 @@ def test_points_of_an_export_are_found_and_their_values_told(view: Any, gix: Any
 def test_a_profile_is_found_in_the_tiles(view: Any, stack: Any) -> None:
     viewer = view("l=motion&show=value&k=1&line=100,10,100,200&v=149.5,139.5,0")
     viewer.page.wait_for_selector("#profile-plot canvas")
-    found = viewer.page.evaluate("moraine.panel.profile.values")
+    found = viewer.page.evaluate("moraine.panel.profile.found.values")
     np.testing.assert_allclose(found, np.angle(stack[100, 10:201, 1]) / 1000, atol=1e-5)
 
 
@@ -273,7 +440,7 @@ def test_what_an_export_cannot_do_is_disabled_with_the_reason(view: Any) -> None
 
 def test_zoomed_in_beyond_the_finest_exported_level_pixels_grow(browser: Any, folder: Path, tmp_path: Path) -> None:
     out = tmp_path / "coarse"
-    assert run(["view", str(folder / "motion_pyramid"), "--export", str(out), "-q", "--finest", "1"]) == 0
+    assert run(["view", str(folder / "motion_pyramid"), "--export", str(out), "-q", "--export-levels", "1.."]) == 0
     with files_of(out) as url:
         viewer = Viewer(browser, url, "v=100,100,2&k=1")
         assert viewer.pixels().shape[:2] != SHAPE

@@ -156,7 +156,7 @@ def test_text_is_told_from_what_is_behind_it(scheme: str, start: int) -> None:
 
 
 def test_marks_of_places_differ_by_shape() -> None:
-    script = (STATIC / "pane.js").read_text()
+    script = (STATIC / "marks.js").read_text()
     shapes = re.findall(r'^  (\w+): "(M[^"]+)",$', script, re.MULTILINE)
     assert len({path for _, path in shapes}) == len(shapes) == 6
     assert all(one[0] != two[0] for one, two in pairwise(shapes))

@@ -318,7 +318,7 @@ def test_a_profile_is_drawn_between_two_places(view: Any, heights: NDArray[np.fl
     viewer.click(100, 100)
     viewer.click(100, 200)
     viewer.page.wait_for_selector("#profile-plot canvas")
-    found = viewer.page.evaluate("moraine.panel.profile")
+    found = viewer.page.evaluate("moraine.panel.profile.found")
     assert len(found["values"]) == 101
     np.testing.assert_allclose(found["values"], heights[100, 100:201], atol=0.2)
     assert viewer.fragment()["line"] == "100,100,100,200"

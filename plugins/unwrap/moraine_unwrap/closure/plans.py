@@ -25,6 +25,9 @@ PHASES_BYTES = 2**22
 ORDER_BYTES = 8
 """Bytes of a point in the order of regions."""
 
+SERIES_SIGN = "more is toward the satellite"
+"""What the sign of a time series of the phase means (docs/data-conventions.md)."""
+
 
 @dataclass(frozen=True)
 class Correction:
@@ -114,7 +117,9 @@ class Correction:
     def series(self, n_regions: int, paths: Mapping[str, str | None], ref: int) -> Plan:
         """Return the last plan: points again, and those of its results that have a path."""
         layouts = {
-            "ts": Layout(paths["ts"] or "", self.ph.shape, "float32", (self.block, 1)),
+            "ts": Layout(
+                paths["ts"] or "", self.ph.shape, "float32", (self.block, 1), attributes={"sign": SERIES_SIGN}
+            ),
             "change_fraction": Layout(paths["change_fraction"] or "", self.ph.shape[:1], "float32", (self.block,)),
             "correction": Layout(paths["correction"] or "", self.unw_ph.shape, "int16", (self.block, 1)),
         }

@@ -27,6 +27,7 @@ from moraine_view.web.queries import (
     Line,
     NothingThereError,
     Place,
+    ground,
     profile,
     reference,
     series,
@@ -119,9 +120,14 @@ class Site:
         return page_files()
 
     @cached_property
-    def packed(self) -> dict[str, bytes]:
-        """The same, gzipped."""
-        return {name: _packed(data) for name, data in self.resources.items()}
+    def _packed(self) -> dict[str, bytes]:
+        return {}
+
+    def packed(self, name: str) -> bytes:
+        """Return one of them gzipped, which is done when it is asked for first."""
+        if name not in self._packed:
+            self._packed[name] = _packed(self.resources[name])
+        return self._packed[name]
 
     @property
     def policy(self) -> list[tuple[str, str]]:
@@ -139,8 +145,17 @@ class Site:
         ]
 
 
-def page_files() -> dict[str, bytes]:
+COAST = "coast.json"
+"""The coastline, which pages without a map do not need."""
+
+
+def page_files(layers: Sequence[Layer] | None = None) -> dict[str, bytes]:
     """Read the files of the page.
+
+    Parameters
+    ----------
+    layers
+        Of a page that shows no others; None: any.
 
     Returns
     -------
@@ -150,6 +165,8 @@ def page_files() -> dict[str, bytes]:
     found = {}
     for folder in (files("moraine_view.web") / "static", files("moraine_view.web") / "static" / "vendor"):
         found.update({entry.name: entry.read_bytes() for entry in folder.iterdir() if entry.is_file()})
+    if layers is not None and not any(layer.grid == "map" for layer in layers):
+        del found[COAST]
     return {name: data for name, data in found.items() if _type_of(name)}
 
 
@@ -290,6 +307,9 @@ def content(
         case ["ref"]:
             layer = _layer(layers, fields.get("layer", ""))
             return _json(reference(layer, _place(fields), _image(layer, fields)))
+        case ["ground"]:
+            layer = _layer(layers, fields.get("layer", ""))
+            return _json(ground(layer, _real(fields.get("x", "")), _real(fields.get("y", ""))))
         case ["profile"]:
             return _json(_profile(layers, fields))
     raise RefusedError(404, "there is no such thing here")
@@ -374,7 +394,7 @@ def _file(site: Site, name: str, headers: Mapping[str, str]) -> Response:
     if headers.get("if-none-match") == tag:
         return Response(304, found, b"")
     if "gzip" in headers.get("accept-encoding", ""):
-        return Response(200, [*found, ("Content-Encoding", "gzip"), ("Vary", "Accept-Encoding")], site.packed[name])
+        return Response(200, [*found, ("Content-Encoding", "gzip"), ("Vary", "Accept-Encoding")], site.packed(name))
     return Response(200, found, data)
 
 

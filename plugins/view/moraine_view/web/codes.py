@@ -39,10 +39,14 @@ class Coding(NamedTuple):
         """Code real values of any shape; nan is missing, what lies beyond the range takes its ends."""
         if self.dtype == "uint8":
             return color_index(values, self.low, self.high)
-        wide = np.asarray(values, dtype=np.float64)
-        with np.errstate(invalid="ignore"):
-            position = np.clip(np.rint((wide - self.offset) / self.step), 0, self.nothing - 1)
-        return np.where(np.isnan(wide), self.nothing, position).astype("<u2")
+        position = np.array(values, dtype=np.float64)
+        position -= self.offset
+        position /= self.step
+        is_missing = np.isnan(position)
+        np.rint(position, out=position)
+        np.clip(position, 0, self.nothing - 1, out=position)
+        position[is_missing] = self.nothing
+        return position.astype("<u2")
 
 
 def eight_bits(low: float, high: float) -> Coding:

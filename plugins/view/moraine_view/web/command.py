@@ -38,8 +38,8 @@ def view(paths: Sequence[Path], options: Mapping[str, Any]) -> dict[str, Any]:
     if show is not None and show not in SHOWS:
         msg = f"show {show!r} is unknown; expected one of {', '.join(SHOWS)}"
         raise ValueError(msg)
-    if options["finest"] < 0:
-        msg = f"finest is {options['finest']}; expected a level, from 0"
+    if options["export"] is None and (options["export_levels"] != "0.." or options["export_dates"] is not None):
+        msg = "export_levels and export_dates choose what an export holds; it needs --export"
         raise ValueError(msg)
     layers = find_layers(paths, Reader(), options["dates"], options["image_pairs"], show=show)
     found: dict[str, Any] = {"pyramids": [str(layer.path) for layer in layers], "notebook": None, "export": None}
@@ -54,11 +54,11 @@ def view(paths: Sequence[Path], options: Mapping[str, Any]) -> dict[str, Any]:
         out = export(
             layers,
             Path(options["export"]),
-            finest=options["finest"],
+            levels=options["export_levels"],
+            dates=options["export_dates"],
             most_bytes=size_in_bytes(options["max_size"]),
             show=show,
             overwrite=options["overwrite"],
-            say=options["say"],
         )
         found["export"] = str(out)
         return found

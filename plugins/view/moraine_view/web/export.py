@@ -3,31 +3,36 @@
 from __future__ import annotations
 
 import json
-import math
+import logging
 import os
-import shutil
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
-from random import Random
-from typing import TYPE_CHECKING, Any, NamedTuple
+from pathlib import Path
+from threading import Lock
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from moraine_core import store
+from moraine_core.errors import MoraineError
 from moraine_view.web.answer import page_files
 from moraine_view.web.layers import TILE
 from moraine_view.web.meta import meta
-from moraine_view.web.products import products
+from moraine_view.web.reader import IncompleteError
+from moraine_view.web.selection import choose, plan
+from moraine_view.web.sizes import as_text, require_size
 from moraine_view.web.tiles import GZIP_LEVEL, array_metadata, gzipped, tile_codes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
-    from pathlib import Path
 
     from numpy.typing import NDArray
 
     from moraine_view.web.layers import Layer
-    from moraine_view.web.products import Product
+    from moraine_view.web.selection import Written
+
+log = logging.getLogger("moraine")
 
 BLOCK = 64
 """Side of a block of series, in pixels."""
@@ -35,31 +40,16 @@ BLOCK = 64
 POINTS = 4096
 """Points of a block of series."""
 
-SAMPLES = 12
-"""Tiles that are made to find out how well they compress."""
-
-FINEST_DISK = 4
-"""Points are drawn down to this many pixels a cell."""
-
-
-class Written(NamedTuple):
-    """A product of a layer that is written: its items, and its levels from the finest."""
-
-    layer: Layer
-    product: Product
-    items: tuple[int, ...]
-    levels: range
-
 
 def export(
     layers: Sequence[Layer],
     out: Path,
     *,
-    finest: int = 0,
+    levels: str = "0..",
+    dates: str | None = None,
     most_bytes: int = 2 << 30,
     show: str | None = None,
     overwrite: bool = False,
-    say: Callable[[str], None] = lambda _: None,
 ) -> Path:
     """Write all that is needed to look at layers without this program.
 
@@ -68,17 +58,17 @@ def export(
     layers
         What to write.
     out
-        The folder; it appears when it is whole.
-    finest
-        Finest level of rasters, 0 for full resolution.
+        The folder; it appears when it is whole, and an export that was there stays until then.
+    levels
+        Of rasters, such as ``"1.."``; 0 is full resolution.
+    dates
+        Of stacks, such as ``"20200106,20200118..20200330"``; None for all.
     most_bytes
         Largest size.
     show
         What of a stack is shown first.
     overwrite
         Replace an export that is there.
-    say
-        Is given how far it is.
 
     Returns
     -------
@@ -88,118 +78,154 @@ def export(
     Raises
     ------
     ValueError
-        `out` exists, or it would be too large; then the message names the level that would fit.
+        `out` exists, there are no such levels or dates, or it would be too large; then the message names what would
+        fit.
+    MoraineError
+        It cannot be written, or another process is writing it.
     """
-    if out.exists() and not (overwrite and _is_export(out)):
-        what = "exists; --overwrite replaces it" if _is_export(out) else "exists and is no export of moraine view"
-        msg = f"{out} {what}"
-        raise ValueError(msg)
-    planned = [written for layer in layers for written in _planned(layer, finest)]
-    _check_size(planned, most_bytes, finest)
-    part = out.with_name(f".{out.name}.part")
-    shutil.rmtree(part, ignore_errors=True)
-    part.mkdir(parents=True)
-    try:
-        _write_page(layers, part, planned, show)
+    stamps = [layer.stamp() for layer in layers]
+    place = Path(os.path.realpath(out))  # a link stays, and what it leads to is replaced
+    _require_place(out, place, overwrite=overwrite)
+    choice = choose(layers, levels, dates)
+    planned = plan(layers, choice)
+    expected = require_size(layers, choice, most_bytes)
+    with _staged(out, place) as staging:
+        _require_place(out, place, overwrite=overwrite)
+        if (free := store.free_bytes(staging.folder)) < expected:
+            msg = f"the export would take about {as_text(expected)}, and {as_text(free)} are free there"
+            raise ValueError(msg)
+        folder = Folder(staging.data, most_bytes)
+        _write_page(layers, folder, planned, show)
         jobs = [job for written in planned for job in _jobs(written)]
-        every = max(len(jobs) // 10, 1)
-        with ThreadPoolExecutor(min(4, os.cpu_count() or 1)) as pool:
-            for number, _ in enumerate(pool.map(lambda job: job(part), jobs), 1):
-                if number % every == 0:
-                    say(f"view: {100 * number // len(jobs)} % of {len(jobs)} parts written")
-        if out.exists():
-            shutil.rmtree(out)
-        part.rename(out)
-    except BaseException:
-        shutil.rmtree(part, ignore_errors=True)
-        raise
+        with ThreadPoolExecutor(min(8, 2 * (os.cpu_count() or 1))) as pool:
+            for number, _ in enumerate(pool.map(lambda job: job(folder), jobs), 1):
+                tenths = 10 * number // len(jobs)
+                if tenths > 10 * (number - 1) // len(jobs):
+                    log.info("%d %% of %d parts written", 10 * tenths, len(jobs))
+        if changed := [layer.name for layer, stamp in zip(layers, stamps, strict=True) if layer.stamp() != stamp]:
+            msg = f"{', '.join(changed)}: made again while it was exported; nothing is changed, export it again"
+            raise IncompleteError(msg)
+        staging.publish()
     return out
 
 
-def _is_export(out: Path) -> bool:
+class Folder:
+    """Where files are put, up to a size.
+
+    Parameters
+    ----------
+    root
+        The folder.
+    most_bytes
+        Of all files together.
+    """
+
+    def __init__(self, root: Path, most_bytes: int) -> None:
+        self.root = root
+        self.most_bytes = most_bytes
+        self.nbytes = 0
+        self._lock = Lock()
+
+    def put(self, name: str, data: bytes) -> None:
+        """Write a file, given its path in the folder.
+
+        Raises
+        ------
+        ValueError
+            The files become too large.
+        """
+        with self._lock:
+            self.nbytes += len(data)
+        if self.nbytes > self.most_bytes:
+            msg = f"the export takes more than --max-size {as_text(self.most_bytes)}, against what a few tiles promised"
+            raise ValueError(msg)
+        path = self.root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+
+
+@contextmanager
+def _staged(out: Path, place: Path) -> Iterator[store.Staging]:
+    """Hold the hidden place of an export, which goes with the block, however it ends."""
+    staging = store.Staging(place)
+    try:
+        with ExitStack() as stack:
+            stack.callback(_remove_if_empty, staging.folder)
+            stack.enter_context(store.exclusive(staging.folder / store.LOCK, f"view: {out}"))
+            stack.callback(staging.close)
+            staging.prepare()
+            staging.clear()
+            yield staging
+    except OSError as error:
+        if isinstance(error, MoraineError) and error.errno is None:
+            raise
+        reason = (os.strerror(error.errno) if error.errno else str(error)).lower()
+        msg = f"view: {out} cannot be written: {reason}; nothing is changed"
+        raise MoraineError(msg) from error
+
+
+def _remove_if_empty(folder: Path) -> None:
+    with suppress(OSError):
+        folder.rmdir()
+
+
+def _require_place(out: Path, place: Path, *, overwrite: bool) -> None:
+    """Check that there is nothing, or an export that may be replaced."""
+    if place.exists() and not (overwrite and _is_export(place)):
+        what = "exists; --overwrite replaces it" if _is_export(place) else "exists and is no export of moraine view"
+        msg = f"{out} {what}"
+        raise ValueError(msg)
+
+
+def _is_export(place: Path) -> bool:
     with suppress(OSError, ValueError, AttributeError):
-        return bool(json.loads((out / "meta.json").read_text(encoding="utf-8")).get("static"))
+        return bool(json.loads((place / "meta.json").read_text(encoding="utf-8")).get("static"))
     return False
-
-
-def _planned(layer: Layer, finest: int) -> Iterator[Written]:
-    """Choose what is written: values, phases of images (pairs are formed in the page), coherences of pairs."""
-    found = products(layer)
-    n_levels = len(layer.levels())
-    first = min(finest, n_levels - 1)
-    if not layer.is_direct:
-        cell, pixels = layer.source().cell, [grid.pixel for grid in layer.levels()]
-        first = next(k for k, pixel in enumerate(pixels) if pixel * FINEST_DISK >= cell)
-    for name in ("value", "coh", "coh_abs") if "phase" not in found else ("phase",):
-        if name not in found:
-            continue
-        product = found[name]
-        n = math.isqrt(product.n_items)
-        items = [a * n + b for a, b in layer.pairs] if product.is_of_pairs else range(product.n_items)
-        yield Written(layer, product, tuple(items), range(first, n_levels))
-
-
-def _n_tiles(written: Written, level: int) -> tuple[int, int]:
-    rows, cols = (-(-side // TILE) for side in written.layer.levels()[level].shape)
-    return rows, cols
-
-
-def _check_size(planned: Sequence[Written], most_bytes: int, finest: int) -> None:
-    """Make a few tiles, and say what all of them will take."""
-    by_level: dict[int, float] = {}
-    for written in planned:
-        chooser = Random(0)
-        level = written.levels[0]
-        rows, cols = _n_tiles(written, level)
-        n_bytes, n_pixels = 0, 0
-        for _ in range(min(SAMPLES, rows * cols * len(written.items))):
-            row, col = chooser.randrange(rows), chooser.randrange(cols)
-            n_bytes += len(gzipped(_codes(written, level, row, col, chooser.choice(written.items)).tobytes()))
-            shape = written.layer.levels()[level].shape
-            n_pixels += min(TILE, shape[0] - row * TILE) * min(TILE, shape[1] - col * TILE)
-        for k, number in enumerate(written.levels):
-            rows, cols = written.layer.levels()[number].shape
-            by_level[k] = by_level.get(k, 0.0) + rows * cols * len(written.items) * n_bytes / n_pixels
-    # series hold the finest level once more
-    total = [sum(by_level[k] for k in by_level if k >= first) + by_level[first] for first in sorted(by_level)]
-    if total[0] <= most_bytes:
-        return
-    fits = next((k for k, n_bytes in enumerate(total) if n_bytes <= most_bytes), None)
-    advice = "no level would fit" if fits is None else f"--finest {finest + fits} would take {_size(total[fits])}"
-    msg = f"the export would take about {_size(total[0])}, more than --max-size {_size(most_bytes)}; {advice}"
-    raise ValueError(msg)
-
-
-def _size(n_bytes: float) -> str:
-    return f"{n_bytes / 2**30:.2g} GiB" if n_bytes >= 2**30 else f"{n_bytes / 2**20:.2g} MiB"
 
 
 def _codes(written: Written, level: int, row: int, col: int, item: int) -> NDArray[Any]:
     return np.ascontiguousarray(tile_codes(written.layer, written.product, level, row, col, item))
 
 
-def _write_page(layers: Sequence[Layer], part: Path, planned: Sequence[Written], show: str | None) -> None:
-    (part / "s").mkdir()
-    for name, data in page_files().items():
-        (part / name if name == "index.html" else part / "s" / name).write_bytes(data)
+def _folder(written: Written) -> str:
+    return f"z/{written.layer.number}/{written.product.name}"
+
+
+def _write_page(layers: Sequence[Layer], folder: Folder, planned: Sequence[Written], show: str | None) -> None:
+    for name, data in page_files(layers).items():
+        folder.put(name if name == "index.html" else f"s/{name}", data)
     described = meta(layers, show=show, is_static=True)
     for layer, said in zip(layers, described["layers"], strict=True):
-        mine = [written for written in planned if written.layer is layer]
-        said["products"] = {written.product.name: said["products"][written.product.name] for written in mine}
-        said["finest"] = mine[0].levels[0]
-        said["block"] = BLOCK if layer.is_direct else POINTS
-    (part / "meta.json").write_text(json.dumps(described, allow_nan=False), encoding="utf-8")
+        if "error" in said:
+            raise IncompleteError(said["error"])
+        said.update(_said(said, [written for written in planned if written.layer is layer]))
+    folder.put("meta.json", json.dumps(described, allow_nan=False).encode())
     for written in planned:
-        folder = part / "z" / str(written.layer.number) / written.product.name
+        product = written.product._replace(n_items=written.n_numbers)
         for level in written.levels:
             grid = written.layer.levels()[level]
-            (folder / str(level)).mkdir(parents=True)
-            (folder / str(level) / "zarr.json").write_bytes(array_metadata(written.product, grid))
-        (folder / "series").mkdir()
-        (folder / "series" / "zarr.json").write_bytes(_series_metadata(written))
+            folder.put(f"{_folder(written)}/{level}/zarr.json", array_metadata(product, grid))
+        folder.put(f"{_folder(written)}/series/zarr.json", _series_metadata(written))
     for layer in layers:
         if not layer.is_direct:
-            _write_places(layer, part / "z" / str(layer.number))
+            _write_places(layer, folder)
+
+
+def _said(said: dict[str, Any], mine: Sequence[Written]) -> dict[str, Any]:
+    """Say of a layer only what is written of it."""
+    first = mine[0]
+    images, places = first.images, first.places
+    return {
+        "products": {written.product.name: said["products"][written.product.name] for written in mine},
+        "levels": said["levels"][: first.levels[-1] + 1],
+        "finest": first.levels[0],
+        "block": BLOCK if first.layer.is_direct else POINTS,
+        "images": [said["images"][k] for k in images],
+        "dates": [said["dates"][k] for k in images] if said["dates"] else [],
+        "items": [said["items"][k] for k in places],
+        "pairs": [[images.index(k) for k in said["pairs"][place]] for place in places] if said["pairs"] else [],
+        "item_percentiles": [said["item_percentiles"][k] for k in places] if said["item_percentiles"] else [],
+    }
 
 
 def _series_metadata(written: Written) -> bytes:
@@ -209,22 +235,20 @@ def _series_metadata(written: Written) -> bytes:
     else:
         shape, chunk = [layer.source().shape[0]], [POINTS]
     said = json.loads(array_metadata(product, layer.levels()[0]))
-    said["shape"] = [*shape, len(written.items)]
-    said["chunk_grid"]["configuration"]["chunk_shape"] = [*chunk, len(written.items)]
+    said["shape"] = [*shape, len(written.places)]
+    said["chunk_grid"]["configuration"]["chunk_shape"] = [*chunk, len(written.places)]
     return json.dumps(said).encode()
 
 
-def _write_places(layer: Layer, folder: Path) -> None:
+def _write_places(layer: Layer, folder: Folder) -> None:
     """Write where points are, in the plane, and the boxes of their blocks."""
     from moraine_view.pyramid import HALF_WORLD
 
     source = layer.source()
-    x, y = (np.asarray(source.array(axis)[:], np.float64) for axis in "xy")
+    x, y = (source.read(axis, (slice(None),)).astype(np.float64) for axis in "xy")
     x, y = (x + 0.5, y + 0.5) if source.crs == "grid" else (x + HALF_WORLD, HALF_WORLD - y)
     boxes = []
     for axis, values in (("x", x), ("y", y)):
-        place = folder / axis
-        (place / "c").mkdir(parents=True)
         said = {
             "zarr_format": 3,
             "node_type": "array",
@@ -238,22 +262,23 @@ def _write_places(layer: Layer, folder: Path) -> None:
                 {"name": "gzip", "configuration": {"level": GZIP_LEVEL}},
             ],
         }
-        (place / "zarr.json").write_text(json.dumps(said), encoding="utf-8")
+        place = f"z/{layer.number}/{axis}"
+        folder.put(f"{place}/zarr.json", json.dumps(said).encode())
         for number in range(-(-len(values) // POINTS)):
             block = np.full(POINTS, np.nan)
             some = values[number * POINTS : (number + 1) * POINTS]
             block[: len(some)] = some
-            (place / "c" / str(number)).write_bytes(gzipped(block.astype("<f8").tobytes()))
+            folder.put(f"{place}/c/{number}", gzipped(block.astype("<f8").tobytes()))
             boxes.append((float(some.min()), float(some.max())))
     half = len(boxes) // 2
     both = [[*one, *two] for one, two in zip(boxes[:half], boxes[half:], strict=True)]
-    (folder / "boxes.json").write_text(json.dumps(both), encoding="utf-8")
+    folder.put(f"z/{layer.number}/boxes.json", json.dumps(both).encode())
 
 
-def _jobs(written: Written) -> Iterator[Callable[[Path], None]]:
+def _jobs(written: Written) -> Iterator[Callable[[Folder], None]]:
     """Return what is to be done, each for one tile in all items."""
     for level in written.levels:
-        rows, cols = _n_tiles(written, level)
+        rows, cols = (-(-side // TILE) for side in written.layer.levels()[level].shape)
         for row in range(rows):
             for col in range(cols):
                 yield partial(_write_tile, written, level, row, col)
@@ -263,15 +288,12 @@ def _jobs(written: Written) -> Iterator[Callable[[Path], None]]:
             yield partial(_write_points, written, number)
 
 
-def _write_tile(written: Written, level: int, row: int, col: int, part: Path) -> None:
-    folder = part / "z" / str(written.layer.number) / written.product.name
-    place = folder / str(level) / "c" / str(row) / str(col)
-    place.mkdir(parents=True)
+def _write_tile(written: Written, level: int, row: int, col: int, folder: Folder) -> None:
     is_finest = written.layer.is_direct and level == written.levels[0]
-    stacked = np.empty((TILE, TILE, len(written.items)), _dtype(written)) if is_finest else None
-    for k, item in enumerate(written.items):
+    stacked = np.empty((TILE, TILE, len(written.places)), _dtype(written)) if is_finest else None
+    for k, (item, number) in enumerate(zip(written.items, written.numbers, strict=True)):
         codes = _codes(written, level, row, col, item)
-        (place / str(item)).write_bytes(gzipped(codes.tobytes()))
+        folder.put(f"{_folder(written)}/{level}/c/{row}/{col}/{number}", gzipped(codes.tobytes()))
         if stacked is not None:
             stacked[..., k] = codes
     if stacked is None:
@@ -282,26 +304,23 @@ def _write_tile(written: Written, level: int, row: int, col: int, part: Path) ->
         for j in range(n):
             if (row * n + i) * BLOCK < rows and (col * n + j) * BLOCK < cols:
                 block = stacked[i * BLOCK : (i + 1) * BLOCK, j * BLOCK : (j + 1) * BLOCK]
-                target = folder / "series" / "c" / str(row * n + i) / str(col * n + j)
-                target.mkdir(parents=True)
-                (target / "0").write_bytes(gzipped(np.ascontiguousarray(block).tobytes()))
+                data = gzipped(np.ascontiguousarray(block).tobytes())
+                folder.put(f"{_folder(written)}/series/c/{row * n + i}/{col * n + j}/0", data)
 
 
-def _write_points(written: Written, number: int, part: Path) -> None:
+def _write_points(written: Written, number: int, folder: Folder) -> None:
     """Write the series of a block of points."""
     from moraine_view.web.products import shown
 
     layer, product = written.layer, written.product
     source = layer.source()
     some = slice(number * POINTS, min((number + 1) * POINTS, source.shape[0]))
-    block = np.full((POINTS, len(written.items)), product.coding.nothing, _dtype(written))
+    block = np.full((POINTS, len(written.places)), product.coding.nothing, _dtype(written))
     for k, item in enumerate(written.items):
         seen = shown(layer, product, item)
         values = seen.combine(*(source.read("pc", (some,), channel) for channel in seen.channels))
         block[: some.stop - some.start, k] = product.coding.encode(values)
-    target = part / "z" / str(layer.number) / product.name / "series" / "c" / str(number)
-    target.mkdir(parents=True)
-    (target / "0").write_bytes(gzipped(block.tobytes()))
+    folder.put(f"{_folder(written)}/series/c/{number}/0", gzipped(block.tobytes()))
 
 
 def _dtype(written: Written) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import math
-import os
 import tomllib
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -13,11 +12,12 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from moraine_view.pyramid import HALF_WORLD, Pyramid, open_pyramid
+from moraine_view.pyramid import HALF_WORLD, Pyramid, open_pyramid, read_marker
+from moraine_view.web.ground import Ground, Spacing, array_stamp, find_ground, spacing_of
 from moraine_view.web.reader import IncompleteError, Reader
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
     import zarr
@@ -101,18 +101,16 @@ class Layer:
     reader: Reader
     grid: str = ""
     """Layers with the same name of a grid lie in the same plane."""
+    spacing: Spacing | str = ""
+    """Of the pixels of a radar grid, or why it is not known."""
+    ground: Ground | None = None
+    """Longitude and latitude of these pixels."""
     _lock: Lock = field(default_factory=Lock, repr=False)
     _source: CachedPyramid | None = field(default=None, repr=False)
 
     def stamp(self) -> str:
         """Return what changes when the data are made again; empty if they are gone."""
-        for name in ("zarr.json", ".zattrs", ".zarray"):
-            try:
-                found = os.stat(self.path / "0.zarr" / name)
-            except OSError:
-                continue
-            return f"{found.st_mtime_ns:x}-{found.st_ino:x}"
-        return ""
+        return array_stamp(self.path / "0.zarr")
 
     def source(self) -> CachedPyramid:
         """Return the pyramid as it is now.
@@ -247,7 +245,7 @@ def find_layers(
         if not path.exists():
             msg = f"{path} does not exist; expected a pyramid, or a folder with pyramids"
             raise ValueError(msg)
-        here = list(_pyramids(path, DEPTH))
+        here = [place for place in _pyramids(path, DEPTH) if place == path or _has_marker(place)]
         if not here:
             msg = (
                 f"there is no pyramid in {path}; build one with `moraine ras-pyramid` (rasters) or "
@@ -261,9 +259,10 @@ def find_layers(
         msg = f"none of the pyramids in {', '.join(map(str, paths))} can be shown; the reasons are above"
         raise ValueError(msg)
     places = list(found)
-    layers = []
+    layers, metas = [], []
     for number, (name, (place, root)) in enumerate(zip(_names(places), found.items(), strict=True)):
         meta = _meta(place, root)
+        metas.append(meta)
         own = [str(date) for date in meta.get("dates") or []] if dates is None else dates
         wavelength = meta.get("radar_wavelength")
         layer = Layer(
@@ -271,7 +270,8 @@ def find_layers(
         )
         _identify_stack(layer, own, pairs, is_coherence=show in COHERENCE)
         layers.append(layer)
-    _assign_grids(layers)
+    shapes = _assign_grids(layers)
+    _place_grids(layers, metas, shapes)
     return layers
 
 
@@ -282,6 +282,14 @@ def _pyramids(path: Path, depth: int) -> Iterator[Path]:
         for entry in sorted(path.iterdir()):
             if entry.is_dir() and not entry.name.startswith("."):
                 yield from _pyramids(entry, depth - 1)
+
+
+def _has_marker(path: Path) -> bool:
+    """Tell a pyramid from a cloud by raster chunk, whose arrays have numbers for names, too."""
+    try:
+        return read_marker(path) is not None
+    except ValueError:
+        return True  # one that is newer than this code
 
 
 def _can_be_shown(path: Path, *, is_asked_for: bool) -> bool:
@@ -343,9 +351,13 @@ def _identify_stack(
             layer.dates = []
 
 
-def _assign_grids(layers: Sequence[Layer]) -> None:
-    """Name the plane of each layer; points on a radar grid lie in that of the smallest raster around them."""
+def _assign_grids(layers: Sequence[Layer]) -> dict[str, tuple[int, int]]:
+    """Name the plane of each layer; points on a radar grid lie in that of the smallest raster around them.
+
+    Returns the shapes of the radar grids.
+    """
     shapes = sorted({layer.source().level_shape for layer in layers if layer.is_direct}, key=math.prod)
+    named = {"radar {}x{}".format(*shape): shape for shape in shapes}
     for layer in layers:
         source = layer.source()
         if source.crs == "web_mercator":
@@ -354,5 +366,21 @@ def _assign_grids(layers: Sequence[Layer]) -> None:
             layer.grid = "radar {}x{}".format(*source.level_shape)
         else:
             _, _, x_max, y_max = (math.ceil(edge - source.cell / 2) for edge in source.extent)
-            around = [shape for shape in shapes if y_max < shape[0] + 1 and x_max < shape[1] + 1]
-            layer.grid = "radar {}x{}".format(*around[0]) if around else "radar"
+            around = (name for name, shape in named.items() if y_max < shape[0] + 1 and x_max < shape[1] + 1)
+            layer.grid = next(around, "radar")
+    return named
+
+
+def _place_grids(
+    layers: Sequence[Layer], metas: Sequence[Mapping[str, Any]], shapes: Mapping[str, tuple[int, int]]
+) -> None:
+    """Find spacings and coordinates of radar grids: what is told beside one layer holds for all of its grid."""
+    for grid in {layer.grid for layer in layers} - {"map"}:
+        mine = [layer for layer in layers if layer.grid == grid]
+        shape = shapes.get(grid)
+        told = [spacing_of(metas[layer.number], shape) for layer in mine]
+        spacing = next((found for found in told if isinstance(found, Spacing)), told[0])
+        folders = dict.fromkeys(layer.path.parent for layer in mine)
+        ground = find_ground(folders, shape, mine[0].reader) if shape else None
+        for layer in mine:
+            layer.spacing, layer.ground = spacing, ground

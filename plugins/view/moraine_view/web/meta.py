@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from moraine_core import __version__
 from moraine_view.web.codes import STEPS
+from moraine_view.web.ground import Spacing
 from moraine_view.web.layers import TILE
 from moraine_view.web.products import image_labels, item_labels, percentiles_of_items, products
 from moraine_view.web.reader import IncompleteError
@@ -55,19 +56,19 @@ def meta(
         "show": show,
         "basemap": basemap and {"zoom": [basemap.min_zoom, basemap.max_zoom], "credit": basemap.credit},
         "tile": TILE,
-        "layers": [_layer(layer) for layer in layers],
+        "layers": [_layer(layer, is_static=is_static) for layer in layers],
     }
 
 
-def _layer(layer: Layer) -> dict[str, Any]:
+def _layer(layer: Layer, *, is_static: bool) -> dict[str, Any]:
     head = {"id": layer.number, "name": layer.name, "stamp": stamp_of(layer), "grid": layer.grid}
     try:
-        return {**head, **_details(layer)}
+        return {**head, **_details(layer, is_static=is_static)}
     except IncompleteError as error:
         return {**head, "error": str(error)}
 
 
-def _details(layer: Layer) -> dict[str, Any]:
+def _details(layer: Layer, *, is_static: bool) -> dict[str, Any]:
     source = layer.source()
     attributes = source.array("0").attrs
     labels = image_labels(layer) if layer.axis in ("images", "pairs") else []
@@ -85,6 +86,9 @@ def _details(layer: Layer) -> dict[str, Any]:
         "wavelength": layer.wavelength,
         "cell": source.cell,
         "is_map": source.crs == "web_mercator",
+        "spacing": layer.spacing._asdict() if isinstance(layer.spacing, Spacing) else None,
+        "no_spacing": layer.spacing if isinstance(layer.spacing, str) else "",
+        "ground": layer.ground is not None and not is_static,
         "extent": list(layer.plane_extent()),
         "levels": [
             {"shape": list(grid.shape), "origin": list(grid.origin), "pixel": grid.pixel} for grid in layer.levels()

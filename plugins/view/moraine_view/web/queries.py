@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from moraine_view.pyramid import HALF_WORLD
-from moraine_view.web.reader import require_chunks
+from moraine_view.web.reader import read_zarr
 from moraine_view.web.tiles import tile_codes
 
 if TYPE_CHECKING:
@@ -97,6 +97,34 @@ def reference(layer: Layer, place: Place, image: int) -> dict[str, Any]:
     return {"ref": series(layer, place, image)["ref"]}
 
 
+def ground(layer: Layer, x: float, y: float) -> dict[str, float]:
+    """Give longitude and latitude of a place of a radar grid.
+
+    Parameters
+    ----------
+    layer
+        Any of the grid.
+    x, y
+        Of the place in the plane, in pixels.
+
+    Returns
+    -------
+    dict
+        ``lon lat`` of the pixel's center in degrees, to about a centimeter.
+
+    Raises
+    ------
+    NothingThereError
+        They are not known there.
+    """
+    i, j = math.floor(y), math.floor(x)
+    found = layer.ground.at(i, j) if layer.ground is not None and layer.ground.covers(i, j) else None
+    if found is None:
+        msg = "longitude and latitude of this place are not known"
+        raise NothingThereError(msg)
+    return {"lon": round(found[0], 7), "lat": round(found[1], 7)}
+
+
 def _pixel(source: CachedPyramid, place: Place) -> tuple[int, int]:
     i, j = math.floor(place.y), math.floor(place.x)
     rows, cols = source.level_shape
@@ -113,9 +141,8 @@ def _window(source: CachedPyramid, i: int, j: int, radius: int) -> tuple[NDArray
         slice(max(k - radius, 0), min(k + radius + 1, n)) for k, n in zip((i, j), source.level_shape, strict=True)
     )
     selection = (*part, *(slice(0, n) for n in source.stack))
-    if source.is_whole:
-        require_chunks(array, source.path / "0.zarr", selection)
-    return np.asarray(array[selection]), (i - part[0].start, j - part[1].start)
+    values = read_zarr(array, selection, source.path / "0.zarr" if source.is_whole else None)
+    return values, (i - part[0].start, j - part[1].start)
 
 
 def _nearest(source: CachedPyramid, place: Place) -> tuple[int, float, float]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections import OrderedDict
 from concurrent.futures import Future
 from itertools import product
@@ -9,6 +10,8 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+from moraine_view.web.chunks import UnreadableError, plain, read_chunks
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence
@@ -151,12 +154,52 @@ class Reader:
         if chunk_bytes > MOST_BYTES:
             msg = f"chunks of {array.chunks} are too large to look at; build the pyramid with smaller tiles"
             raise IncompleteError(msg)
-        selection: tuple[slice | int, ...] = (*part, *channel)
-        if folder is not None:
-            require_chunks(array, folder, selection)
-        block: Block = np.asarray(array[selection])
+        block = self._values(array, part, channel, folder)
         block.flags.writeable = False
         return block
+
+    def _values(
+        self, array: zarr.Array[Any], part: Sequence[slice], channel: tuple[int, ...], folder: Path | None
+    ) -> Block:
+        if (stored := plain(array)) is not None:
+            try:
+                return read_chunks(array, stored, part, channel)
+            except UnreadableError as error:
+                raise IncompleteError(str(error)) from error
+            except FileNotFoundError:
+                pass
+        return read_zarr(array, (*part, *channel), folder)
+
+
+def read_zarr(array: zarr.Array[Any], selection: Sequence[slice | int], folder: Path | None = None) -> Block:
+    """Read a part of an array through zarr.
+
+    Parameters
+    ----------
+    array
+        Opened.
+    selection
+        A part of every axis.
+    folder
+        Of the array, if a chunk without a file means that the data are not whole; else that is fill values.
+
+    Returns
+    -------
+    ndarray
+        A copy.
+
+    Raises
+    ------
+    IncompleteError
+        A chunk is missing or damaged.
+    """
+    if folder is not None:
+        require_chunks(array, folder, selection)
+    try:
+        return np.asarray(array[tuple(selection)])
+    except (OSError, RuntimeError, ValueError, EOFError, zlib.error) as error:
+        msg = f"a chunk of {'/'.join(str(array.store_path).rsplit('/', 2)[1:])} cannot be read"
+        raise IncompleteError(msg) from error
 
 
 def _unit(chunk: int, least: int) -> int:

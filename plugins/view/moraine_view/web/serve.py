@@ -28,8 +28,11 @@ MOST_THREADS = 16
 PATIENCE = 30.0
 """Seconds that a connection may say nothing."""
 
-LITTLE_PATIENCE = 1.0
-"""The same while connections are short: browsers open another one when they need it."""
+LITTLE_PATIENCE = 0.2
+"""The same between requests while connections are short: browsers open another one when they need it."""
+
+HEAD_PATIENCE = 5.0
+"""Seconds to wait for the rest of a request that has begun; a fifth of that while connections are short."""
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -40,14 +43,25 @@ class Handler(BaseHTTPRequestHandler):
     sys_version = ""
     timeout = PATIENCE
     disable_nagle_algorithm = True
-    wbufsize = -1  # head and body leave together
+    wbufsize = 1 << 17  # head and body of a tile leave together
     server: Server
 
     def handle_one_request(self) -> None:
         """Wait for a request as long as there are connections to spare."""
-        is_short = self.server.n_free() < MOST_THREADS // 4
-        self.connection.settimeout(LITTLE_PATIENCE if is_short else PATIENCE)
+        self.connection.settimeout(LITTLE_PATIENCE if self.is_short else PATIENCE)
         super().handle_one_request()
+
+    @property
+    def is_short(self) -> bool:
+        """Tell whether most connections are taken."""
+        return self.server.n_free() < MOST_THREADS // 4
+
+    def parse_request(self) -> bool:
+        """Read the rest of a head, and give the answer all the time."""
+        self.connection.settimeout(HEAD_PATIENCE / 5 if self.is_short else HEAD_PATIENCE)
+        parsed = super().parse_request()
+        self.connection.settimeout(PATIENCE)
+        return parsed
 
     def do_GET(self) -> None:
         """Answer."""

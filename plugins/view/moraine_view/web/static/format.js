@@ -11,7 +11,8 @@ export function number(value, digits = 4) {
 
 const HALF_WORLD = 20037508.342789244;
 
-/** Longitude and latitude of a place on the map, in meters from its north-west corner. */
+/** Longitude and latitude of a place on the map, in meters from its north-west corner.
+ * @param {number} x @param {number} y @returns {[number, number]} */
 export function degrees(x, y) {
   const r = HALF_WORLD / Math.PI;
   const lon = ((x - HALF_WORLD) / r) * (180 / Math.PI);
@@ -19,14 +20,16 @@ export function degrees(x, y) {
   return [lon, lat];
 }
 
-/** The place on the map of longitude and latitude. */
+/** The place on the map of longitude and latitude.
+ * @param {number} lon @param {number} lat @returns {[number, number]} */
 export function meters(lon, lat) {
   const r = HALF_WORLD / Math.PI;
   const phi = (lat * Math.PI) / 180;
   return [HALF_WORLD + (r * lon * Math.PI) / 180, HALF_WORLD - r * Math.log(Math.tan(Math.PI / 4 + phi / 2))];
 }
 
-/** Two numbers that name a place in a link: azimuth and range, or latitude and longitude. */
+/** Two numbers that name a place in a link: azimuth and range, or latitude and longitude.
+ * @param {boolean} isMap @param {number} x @param {number} y */
 export function toLink(isMap, x, y) {
   if (isMap) {
     const [lon, lat] = degrees(x, y);
@@ -35,21 +38,25 @@ export function toLink(isMap, x, y) {
   return [y - 0.5, x - 0.5].map((v) => String(Number(v.toFixed(2))));
 }
 
-/** The place that two numbers of a link name. */
+/** The place that two numbers of a link name.
+ * @param {boolean} isMap @param {number} first @param {number} second @returns {[number, number]} */
 export function fromLink(isMap, first, second) {
   return isMap ? meters(second, first) : [second + 0.5, first + 0.5];
 }
 
-/** A place for people. */
+/** Longitude and latitude for people, to a meter. @param {number} lon @param {number} lat */
+export function degreesText(lon, lat) {
+  return `lat ${lat.toFixed(5)}°, lon ${lon.toFixed(5)}°`;
+}
+
+/** A place for people. @param {boolean} isMap @param {number} x @param {number} y */
 export function placeText(isMap, x, y) {
-  if (isMap) {
-    const [lon, lat] = degrees(x, y);
-    return `lat ${lat.toFixed(5)}°, lon ${lon.toFixed(5)}°`;
-  }
+  if (isMap) return degreesText(...degrees(x, y));
   return `azimuth ${Math.floor(y)}, range ${Math.floor(x)}`;
 }
 
-/** Round numbers within a span, at most about `count` of them. */
+/** Round numbers within a span, at most about `count` of them.
+ * @param {number} low @param {number} high @param {number} count */
 export function ticks(low, high, count) {
   const rough = (high - low) / Math.max(count, 1);
   if (!(rough > 0) || !Number.isFinite(rough)) return [];
@@ -60,13 +67,14 @@ export function ticks(low, high, count) {
   return found;
 }
 
-/** Make an element: attributes, then children; text goes in as text. */
-export function element(tag, attributes = {}, ...children) {
+/** Make an element: properties and listeners, then children; text goes in as text.
+ * @template {keyof HTMLElementTagNameMap} Tag
+ * @param {Tag} tag @param {Record<string, unknown>} properties @param {...(Node|string)} children */
+export function element(tag, properties = {}, ...children) {
   const made = document.createElement(tag);
-  for (const [name, value] of Object.entries(attributes)) {
-    if (name.startsWith("on")) made.addEventListener(name.slice(2), value);
-    else if (name in made && name !== "list") made[name] = value;
-    else made.setAttribute(name, value);
+  for (const [name, value] of Object.entries(properties)) {
+    if (name.startsWith("on")) made.addEventListener(name.slice(2), /** @type {EventListener} */ (value));
+    else Object.assign(made, { [name]: value });
   }
   made.append(...children);
   return made;

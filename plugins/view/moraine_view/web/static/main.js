@@ -1,19 +1,26 @@
 // The application: state, panes and controls, and what happens when something is done.
 
+/** @import { Meta } from "./data.js" */
+/** @import { PaneState, Place } from "./state.js" */
+
+import { Answers, reachOf } from "./answers.js";
 import { loadTables } from "./color.js";
-import { ask, loadMeta } from "./data.js";
-import { answer } from "./static.js";
+import { $ } from "./controls.js";
+import { ask, loadMeta, messageOf } from "./data.js";
 import { placeText } from "./format.js";
+import { Ground } from "./ground.js";
 import { listen } from "./keys.js";
 import { Pane } from "./pane.js";
 import { Panel } from "./panel.js";
 import { needs } from "./picture.js";
 import { MOST_PICKS, State } from "./state.js";
+import { answer } from "./static.js";
+import { Swipe } from "./swipe.js";
 
 const POLL = 30000;
-const NEAR = 10; // pixels of the screen within which a point counts as clicked
 
-class App {
+export class App {
+  /** @param {Meta} meta */
   constructor(meta) {
     this.meta = meta;
     this.isStatic = meta.static;
@@ -21,39 +28,45 @@ class App {
     /** @type {Pane[]} */
     this.panes = [];
     this.active = 0;
-    this.radius = 2;
+    this.radius = 2; // half window of a reference that is still to be set
     this.isDrawing = false;
+    /** @type {{grid: string, x: number, y: number}|null} */
     this.lineBegun = null;
-    this.answers = new Map();
-    this.constants = new Map();
     this.written = "";
     this.isSyncing = false;
+    this.isAsking = false;
+    this.paneCount = /** @type {HTMLSelectElement} */ ($("pane-count"));
+    this.answers = new Answers(this);
+    this.ground = new Ground(this);
+    this.swipe = new Swipe(this);
+    this.panel = new Panel(this);
   }
 
   start() {
-    this.panel = new Panel(this);
     this.read();
     listen(this);
     for (const event of ["popstate", "hashchange"]) {
       addEventListener(event, () => location.hash !== this.written && this.read());
     }
-    document.getElementById("pane-count").addEventListener("change", (event) => this.setPanes(Number(event.target.value)));
-    document.getElementById("help-button").addEventListener("click", () => this.help());
-    document.getElementById("share").addEventListener("click", () => this.share());
-    document.getElementById("reload").addEventListener("click", () => location.reload());
+    this.paneCount.addEventListener("change", () => this.setPanes(Number(this.paneCount.value)));
+    $("help-button").addEventListener("click", () => this.help());
+    $("share").addEventListener("click", () => this.share());
+    $("reload").addEventListener("click", () => location.reload());
     if (!this.isStatic) {
       setInterval(() => document.hidden || this.changed(), POLL);
       addEventListener("focus", () => this.changed());
     }
   }
 
-  /** Ask the server, or find the answer in the files of an export. */
+  /** Ask the server, or find the answer in the files of an export.
+   * @param {string} what @param {Record<string, string|number>} fields @returns {Promise<any>} */
   ask(what, fields) {
     return this.isStatic ? answer(this.meta, what, fields) : ask(what, fields);
   }
 
+  /** Tell everybody, also those who do not see. @param {string|null} text */
   say(text) {
-    document.getElementById("status").textContent = text;
+    $("status").textContent = text;
   }
 
   // -- state
@@ -63,19 +76,23 @@ class App {
     this.state.read(location.hash);
     this.matchPanes();
     this.panes.forEach((pane) => pane.update());
+    this.swipe.update();
     this.panes.forEach((pane) => pane.map && pane.setView());
     this.panel.update();
     this.write(false);
   }
 
-  /** Change the state; `isStep` makes it one to come back to. */
+  /** Change the state; `isStep` makes it one to come back to.
+   * @param {() => void} doIt @param {{isStep?: boolean}} options */
   change(doIt, { isStep = false } = {}) {
     doIt();
     this.panes.forEach((pane) => pane.update());
+    this.swipe.update();
     this.panel.update();
     this.write(isStep);
   }
 
+  /** @param {boolean} isStep */
   write(isStep) {
     const fragment = this.state.write();
     if (fragment !== location.hash) history[isStep ? "pushState" : "replaceState"](null, "", fragment);
@@ -84,22 +101,33 @@ class App {
     document.title = `${pane.layer} – moraine view`;
   }
 
+  /** Change what the active pane shows. @param {Partial<PaneState>} values @param {{isStep?: boolean}} options */
+  set(values, options = {}) {
+    this.change(() => Object.assign(this.pane.state, values), options);
+  }
+
   // -- panes
 
+  /** The one that was touched last, whose controls are shown. */
+  get pane() {
+    return this.panes[this.active];
+  }
+
   matchPanes() {
-    const box = document.getElementById("panes");
-    while (this.panes.length > this.state.panes.length) this.panes.pop().remove();
+    const box = $("panes");
+    while (this.panes.length > this.state.panes.length) this.panes.pop()?.remove();
     while (this.panes.length < this.state.panes.length) {
       const pane = new Pane(this.panes.length, this);
       box.append(pane.root);
       this.panes.push(pane);
     }
     box.dataset.count = String(this.panes.length);
-    document.getElementById("pane-count").value = String(this.panes.length);
+    this.paneCount.value = String(this.panes.length);
     this.active = Math.min(this.active, this.panes.length - 1);
     this.markActive();
   }
 
+  /** @param {number} count */
   setPanes(count) {
     while (this.state.panes.length > count) this.state.panes.pop();
     while (this.state.panes.length < count) {
@@ -111,9 +139,9 @@ class App {
     this.change(() => {}, { isStep: true });
   }
 
-  /** Let a new pane show something else than the one before. */
+  /** Let a new pane show something else than the one before. @param {PaneState} state */
   suggest(state) {
-    const layer = this.state.layer(state.layer);
+    const layer = this.state.layerOf(state);
     const need = needs(layer, state.show, this.isStatic);
     if (need === "pair") state.b = Math.min(state.b + 1, layer.images.length - 1);
     else if (need === "item") state.k = Math.min(state.k + 1, layer.items.length - 1);
@@ -124,6 +152,7 @@ class App {
     }
   }
 
+  /** @param {number} index */
   activate(index) {
     if (index === this.active) return;
     this.active = index;
@@ -135,8 +164,9 @@ class App {
     this.panes.forEach((pane, k) => pane.root.classList.toggle("active", k === this.active && this.panes.length > 1));
   }
 
+  /** @param {Pane} pane @param {string} name */
   chooseLayer(pane, name) {
-    const layer = this.state.layer(name);
+    const layer = this.state.find(name);
     if (!layer) {
       this.panel.update();
       return;
@@ -144,8 +174,9 @@ class App {
     this.change(() => (this.state.panes[pane.index] = this.state.fresh(layer)), { isStep: true });
   }
 
+  /** @param {number} by */
   stepDate(by) {
-    const pane = this.panes[this.active];
+    const pane = this.pane;
     const { layer, state } = pane;
     const need = needs(layer, state.show, this.isStatic);
     if (need === "none") return;
@@ -161,7 +192,7 @@ class App {
   }
 
   fit() {
-    const pane = this.panes[this.active];
+    const pane = this.pane;
     pane.plane.view = null;
     pane.fit();
     this.write(false);
@@ -169,6 +200,7 @@ class App {
 
   // -- view
 
+  /** @param {Pane} pane */
   moved(pane) {
     if (this.isSyncing) return;
     this.isSyncing = true;
@@ -182,101 +214,71 @@ class App {
     this.isSyncing = false;
   }
 
+  /** @param {Pane} pane */
   rested(pane) {
     if (this.isSyncing || pane.isFitting || !pane.picture) return;
     pane.plane.view = pane.view();
     if (this.written) this.write(false);
     if (document.body.classList.contains("by-keys")) {
-      pane.tell(pane.center());
-      this.say(pane.readout.textContent);
+      const place = pane.center();
+      const tell = () => {
+        pane.tell(place);
+        this.say(pane.readout.textContent);
+      };
+      tell();
+      this.ground.rest(pane.layer, place, tell);
     }
-    if (pane.plane.line && pane.index === this.active) this.panel.updateProfile();
+    if (pane.plane.line && pane.index === this.active) this.panel.profile.update();
   }
 
+  /** @param {Pane} pane @param {Place|null} place */
   pointed(pane, place) {
     pane.pointed = place;
-    for (const other of this.panes) {
-      if (other.layer?.grid !== pane.layer.grid) continue;
+    const others = this.panes.filter((other) => other.layer?.grid === pane.layer.grid);
+    for (const other of others) {
       other.tell(place);
       if (other !== pane) other.pointAt(place);
     }
+    this.ground.rest(pane.layer, place, () => others.forEach((other) => other.tell()));
   }
 
+  /** @param {Pane} pane */
   painted(pane) {
-    if (pane.index === this.active && pane.layer) this.panel.updatePlaces();
+    if (pane.index === this.active && pane.layer) this.panel.places.update();
     pane.tell();
   }
 
   // -- places
 
+  /** @param {Pane} pane @param {Place} place @param {MouseEvent} event */
   clicked(pane, place, event) {
     if (this.isDrawing) this.lineAt(pane, place);
     else if (event.shiftKey) this.setReference(pane, place);
     else this.pickAt(pane, place);
   }
 
-  /** How far a point may be from where one clicks. */
-  reach(pane) {
-    if (pane.layer.kind === "raster") return 0;
-    const [x0] = pane.fromMap(pane.map.containerPointToLatLng([0, 0]));
-    const [x1] = pane.fromMap(pane.map.containerPointToLatLng([NEAR, 0]));
-    return Math.abs(x1 - x0);
-  }
-
-  question(pane, [x, y], r, a, reach) {
-    return { layer: pane.layer.id, x: x.toFixed(3), y: y.toFixed(3), r, a, reach: reach.toFixed(3) };
-  }
-
-  imageOf(pane) {
-    return pane.layer.axis === "images" && pane.layer.products.phase ? pane.state.a : 0;
-  }
-
-  keyOf(layer, x, y, more) {
-    return JSON.stringify([layer.id, layer.stamp, Number(x.toFixed(2)), Number(y.toFixed(2)), more]);
-  }
-
+  /** @param {Pane} pane @param {Place} place */
   async pickAt(pane, place) {
     const { layer } = pane;
-    const { ref } = pane.plane;
-    const radius = ref ? ref[2] : this.radius;
-    const image = this.imageOf(pane);
     try {
-      const found = await this.ask("series", this.question(pane, place, radius, image, this.reach(pane)));
+      const at = await this.answers.nearest(pane, place);
       if (pane.layer !== layer) return;
-      const at = layer.kind === "raster" ? [found.x + 0.5, found.y + 0.5] : [found.x, found.y];
-      this.answers.set(this.keyOf(layer, at[0], at[1]), found);
-      this.constants.set(this.keyOf(layer, at[0], at[1], [radius, image]), found.ref);
       this.change(() => {
         const { picks } = pane.plane;
-        const same = picks.findIndex(([x, y]) => Math.abs(x - at[0]) < 0.01 && Math.abs(y - at[1]) < 0.01);
-        if (same >= 0) return;
+        if (picks.some(([x, y]) => Math.abs(x - at[0]) < 0.01 && Math.abs(y - at[1]) < 0.01)) return;
         if (picks.length >= MOST_PICKS) picks.shift();
         picks.push(at);
       });
       pane.tell(at);
       this.say(pane.readout.textContent);
     } catch (error) {
-      this.say(error.message);
+      this.say(messageOf(error));
     }
   }
 
-  /** The answer for a place, or undefined while it is asked for. */
-  series(pane, [x, y]) {
-    const key = this.keyOf(pane.layer, x, y);
-    if (!this.answers.has(key)) {
-      this.answers.set(key, undefined);
-      const { ref } = pane.plane;
-      const reach = pane.layer.kind === "raster" ? 0 : Math.max(this.reach(pane), pane.layer.cell / 2);
-      this.ask("series", this.question(pane, [x, y], ref ? ref[2] : this.radius, this.imageOf(pane), reach)).then(
-        (found) => this.answers.set(key, found),
-        (error) => this.answers.set(key, { error: error.message }),
-      ).then(() => this.panel.updatePlaces());
-    }
-    return this.answers.get(key);
-  }
-
+  /** @param {number|null} index from the first, or -1 for the last; null drops all */
   dropPick(index) {
-    const { picks } = this.panes[this.active].plane;
+    const { picks } = this.pane.plane;
     if (!picks.length) return;
     this.change(() => (index === null ? picks.splice(0) : picks.splice(index, 1)));
     this.say(index === null ? "all places dropped" : "place dropped");
@@ -284,51 +286,30 @@ class App {
 
   // -- reference
 
+  /** @param {Pane} pane @param {Place} place */
   setReference(pane, [x, y]) {
     if (!pane.isReferenced) {
       this.say("what is shown here has no reference");
       return;
     }
-    const radius = pane.plane.ref ? pane.plane.ref[2] : this.radius;
+    /** @type {Place} */
     const at = pane.layer.kind === "raster" ? [Math.floor(x) + 0.5, Math.floor(y) + 0.5] : [x, y];
-    const near = pane.plane.picks.find((pick) => pane.layer.kind === "points" && Math.hypot(pick[0] - x, pick[1] - y) <= this.reach(pane));
-    this.change(() => (pane.plane.ref = [...(near ?? at), radius]));
+    const reach = reachOf(pane);
+    const near = reach > 0 && pane.plane.picks.find((pick) => Math.hypot(pick[0] - x, pick[1] - y) <= reach);
+    this.change(() => (pane.plane.ref = [...(near || at), this.answers.radius(pane)]));
     this.say(`reference: ${placeText(pane.layer.is_map, ...at)}`);
   }
 
   referenceAtPick() {
-    const pane = this.panes[this.active];
+    const pane = this.pane;
     const last = pane.plane.picks[pane.plane.picks.length - 1];
     if (last) this.setReference(pane, last);
     else this.say("pick a place first");
   }
 
   clearReference() {
-    this.change(() => (this.panes[this.active].plane.ref = null));
+    this.change(() => (this.pane.plane.ref = null));
     this.say("no reference");
-  }
-
-  /** The constants of a reference window, or undefined while they are asked for. */
-  reference(layer, [x, y, r], image, then) {
-    const key = this.keyOf(layer, x, y, [r, image]);
-    if (!this.constants.has(key)) {
-      this.constants.set(key, undefined);
-      const pane = this.panes.find((found) => found.layer === layer);
-      const reach = layer.kind === "raster" ? 0 : Math.max(pane.map ? this.reach(pane) : 0, layer.cell);
-      this.ask("ref", this.question(pane, [x, y], r, image, reach)).then(
-        (found) => {
-          this.constants.set(key, found.ref);
-          then();
-          this.panel.update();
-        },
-        (error) => {
-          this.constants.set(key, layer.items.map(() => null));
-          this.say(`reference: ${error.message}`);
-          then();
-        },
-      );
-    }
-    return this.constants.get(key);
   }
 
   // -- profile
@@ -339,6 +320,7 @@ class App {
     this.change(() => {});
   }
 
+  /** @param {Pane} pane @param {Place} place */
   lineAt(pane, place) {
     const [x, y] = pane.layer.kind === "raster" ? place.map((v) => Math.floor(v) + 0.5) : place;
     const begun = this.lineBegun;
@@ -357,7 +339,7 @@ class App {
   // -- around
 
   help() {
-    document.getElementById("help").showModal();
+    /** @type {HTMLDialogElement} */ ($("help")).showModal();
   }
 
   async share() {
@@ -386,9 +368,10 @@ class App {
     }
   }
 
+  /** @param {string} text */
   notice(text) {
-    const box = document.getElementById("notice");
-    box.querySelector("span").textContent = text;
+    const box = $("notice");
+    box.firstElementChild?.replaceChildren(text);
     box.hidden = false;
   }
 }
@@ -406,5 +389,5 @@ async function begin() {
 
 begin().catch((error) => {
   console.error(error);
-  document.getElementById("status").textContent = error.message;
+  $("status").textContent = messageOf(error);
 });

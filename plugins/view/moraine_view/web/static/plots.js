@@ -1,22 +1,26 @@
 // Series and profiles: drawn, as tables, and as files.
 
-/* global uPlot */
-
-import { PATHS, SHAPES } from "./pane.js";
 import { element, number } from "./format.js";
+import { PATHS, SHAPES } from "./marks.js";
 
-/** Color of a name in the style sheet, which knows light and dark. */
+/** @import { Values } from "./data.js" */
+
+/** @typedef {{name: string, values: Values, mark: number}} Column
+ * @typedef {{x: number[], isTime: boolean, xLabel: string, yLabel: string, columns: Column[],
+ *   band?: {low: Values, high: Values}, isJoined: boolean, label: string}} Plot */
+
+/** Color of a name in the style sheet, which knows light and dark. @param {string} name */
 function style(name) {
   return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 }
 
+/** @type {WeakMap<HTMLElement, any>} of uPlot */
 const kept = new WeakMap();
 
 /**
  * Draw columns over a first one.
  * @param {HTMLElement} box
- * @param {{x: number[], isTime: boolean, xLabel: string, yLabel: string, columns: {name: string, values: (number|null)[],
- *   mark: number}[], band?: {low: (number|null)[], high: (number|null)[]}, isJoined: boolean, label: string}} plot
+ * @param {Plot|null} plot
  */
 export function draw(box, plot) {
   kept.get(box)?.destroy();
@@ -26,6 +30,7 @@ export function draw(box, plot) {
   if (!plot) return;
   const text = style("--text");
   const axis = { stroke: text, grid: { stroke: style("--faint"), width: 1 }, ticks: { stroke: style("--faint") }, font: "12px system-ui, sans-serif", labelFont: "12px system-ui, sans-serif", labelSize: 18 };
+  /** @param {any} u */
   const marked = (u) => {
     for (const [at, column] of plot.columns.entries()) {
       if (column.mark < 0) continue;
@@ -43,6 +48,7 @@ export function draw(box, plot) {
       });
     }
   };
+  /** @type {Record<string, unknown>[]} */
   const series = plot.columns.map((column) => ({
     label: column.name,
     stroke: style(column.mark < 0 ? "--accent" : `--mark-${column.mark}`),
@@ -50,6 +56,7 @@ export function draw(box, plot) {
     points: { show: false },
     spanGaps: false,
   }));
+  /** @type {Values[]} */
   const data = [plot.x, ...plot.columns.map((column) => column.values)];
   const bands = [];
   if (plot.band) {
@@ -65,12 +72,19 @@ export function draw(box, plot) {
       legend: { show: false },
       cursor: { drag: { x: false, y: false }, points: { show: false } },
       scales: { x: { time: plot.isTime } },
+      /** @param {number} seconds */
       tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1e3), "Etc/UTC"),
       series: [{}, ...series],
       bands,
       axes: [
-        { ...axis, label: plot.xLabel, size: 36 },
-        { ...axis, label: plot.yLabel, size: 52, values: (_, found) => found.map((v) => number(v)) },
+        { ...axis, label: plot.xLabel, size: plot.isTime ? 44 : 36 },
+        {
+          ...axis,
+          label: plot.yLabel,
+          size: 52,
+          /** @param {unknown} _ @param {number[]} found */
+          values: (_, found) => found.map((v) => number(v)),
+        },
       ],
       hooks: { draw: [marked] },
     },
@@ -78,19 +92,20 @@ export function draw(box, plot) {
     box,
   );
   const canvas = box.querySelector("canvas");
-  canvas.setAttribute("role", "img");
-  canvas.setAttribute("aria-label", plot.label);
+  canvas?.setAttribute("role", "img");
+  canvas?.setAttribute("aria-label", plot.label);
   kept.set(box, made);
 }
 
-/** Fit drawings to their boxes after the window has changed. */
+/** Fit drawings to their boxes after the window has changed. @param {HTMLElement} box */
 export function resize(box) {
   const made = kept.get(box);
   if (made && box.clientWidth && made.width !== box.clientWidth) made.setSize({ width: box.clientWidth, height: 200 });
 }
 
-/** A table of a first column and others. */
+/** A table of a first column and others. @param {string[]} head @param {string[][]} rows */
 export function table(head, rows) {
+  /** @param {"th"|"td"} tag @param {string[]} values */
   const cells = (tag, values) => values.map((value, k) => element(k || tag === "th" ? tag : "th", { scope: tag === "th" ? "col" : k ? "" : "row" }, value));
   return element(
     "table",
@@ -100,10 +115,11 @@ export function table(head, rows) {
   );
 }
 
-/** Offer rows as a file. */
+/** Offer rows as a file. @param {string} name @param {string[]} head @param {(string|number|null)[][]} rows */
 export function save(name, head, rows) {
+  /** @param {string|number|null} value */
   const cell = (value) => {
-    const text = value === null || value === undefined ? "" : String(value);
+    const text = value === null ? "" : String(value);
     return /[",\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
   };
   const text = [head, ...rows].map((row) => row.map(cell).join(",")).join("\n");

@@ -1,27 +1,36 @@
 // The answers of a server, found in the files of an export.
 
+/** @import { Codes, Layer, Meta, Product, Sampled, Values } from "./data.js" */
+
 import { Failed, loadTile } from "./data.js";
+import { TILE } from "./plane.js";
 
-const TILE = 256;
+/** The fields of a question. @typedef {Record<string, string|number>} Fields */
+/** Series of codes in a window, and that of the place itself.
+ * @typedef {{rows: Codes[], middle: Codes, product: Product, place: {x: number, y: number, point?: number}}} Around */
 
+/** @type {Map<string, Promise<any>>} */
 const texts = new Map();
 
+/** @param {string} url @returns {Promise<any>} */
 async function json(url) {
   if (!texts.has(url)) texts.set(url, fetch(url).then((response) => response.json()));
   return texts.get(url);
 }
 
-/** Answer a question as the server would. */
+/** Answer a question as the server would. @param {Meta} meta @param {string} what @param {Fields} fields */
 export async function answer(meta, what, fields) {
-  const layer = meta.layers[fields.layer];
+  const layer = meta.layers[Number(fields.layer)];
   if (what === "profile") return profile(layer, fields);
   const window = layer.kind === "raster" ? await pixels(layer, fields) : await points(layer, fields);
-  return { ...window.place, ...valuesOf(layer, window.middle, window.product), ref: constants(layer, window, Number(fields.a)) };
+  return { ...window.place, ...valuesOf(window.middle, window.product), ref: constants(layer, window, Number(fields.a)) };
 }
 
+/** @param {Layer} layer */
 const productOf = (layer) => Object.keys(layer.products)[0];
 
-/** Series of the pixels in a window around a place, which may lie in four blocks. */
+/** Series of the pixels in a window around a place, which may lie in four blocks.
+ * @param {Layer} layer @param {Fields} fields @returns {Promise<Around>} */
 async function pixels(layer, { x, y, r }) {
   const name = productOf(layer);
   const product = layer.products[name];
@@ -32,7 +41,8 @@ async function pixels(layer, { x, y, r }) {
   const n = itemsOf(layer);
   const radius = Math.min(Math.floor(Number(r) / pixel), block / 2);
   const rows = [];
-  let middle = null;
+  /** @type {Codes} */
+  let middle = new Uint8Array();
   const [i0, i1, j0, j1] = [i - radius, i + radius, j - radius, j + radius];
   for (let bi = Math.floor(Math.max(i0, 0) / block); bi * block <= Math.min(i1, shape[0] - 1); bi += 1) {
     for (let bj = Math.floor(Math.max(j0, 0) / block); bj * block <= Math.min(j1, shape[1] - 1); bj += 1) {
@@ -50,15 +60,17 @@ async function pixels(layer, { x, y, r }) {
   return { rows, middle, product, place: { x: Math.floor((j + 0.5) * pixel), y: Math.floor((i + 0.5) * pixel) } };
 }
 
-/** The nearest point, and those in the window around it. */
+/** The nearest point, and those in the window around it.
+ * @param {Layer} layer @param {Fields} fields @returns {Promise<Around>} */
 async function points(layer, { x, y, r, reach }) {
   const name = productOf(layer);
   const product = layer.products[name];
   const [px, py, far] = [x, y, reach].map(Number);
   const around = Math.max(far, (Number(r) + 0.5) * layer.cell);
+  /** @type {[number, number, number, number][]} */
   const boxes = await json(`z/${layer.id}/boxes.json`);
   const n = itemsOf(layer);
-  let best = null;
+  /** @type {{x: number, y: number, away: number, point: number, codes: Codes}[]} */
   const near = [];
   for (const [block, [x0, x1, y0, y1]] of boxes.entries()) {
     if (x0 > px + around || x1 < px - around || y0 > py + around || y1 < py - around) continue;
@@ -72,28 +84,32 @@ async function points(layer, { x, y, r, reach }) {
       if (!(Math.abs(xs[k] - px) <= around && Math.abs(ys[k] - py) <= around)) continue;
       const found = { x: xs[k], y: ys[k], away, point: block * layer.block + k, codes: codes.subarray(k * n, k * n + n) };
       near.push(found);
-      if (away <= far && (!best || away < best.away)) best = found;
     }
   }
+  const [best] = near.filter((p) => p.away <= far).sort((a, b) => a.away - b.away);
   if (!best) throw new Failed(404, "there is no point near this place");
   const half = (Number(r) + 0.5) * layer.cell;
   const inside = Number(r) ? near.filter((p) => Math.abs(p.x - best.x) <= half && Math.abs(p.y - best.y) <= half) : [best];
   return { rows: inside.map((p) => p.codes), middle: best.codes, product, place: { x: best.x, y: best.y, point: best.point } };
 }
 
+/** @param {Layer} layer */
 function itemsOf(layer) {
   return layer.items.length;
 }
 
+/** @param {Product} product @param {number} code */
 const decoded = (product, code) => (code === product.nothing ? null : product.offset + product.step * code);
 
-function valuesOf(layer, codes, product) {
+/** @param {Codes} codes @param {Product} product */
+function valuesOf(codes, product) {
   const values = Array.from(codes, (code) => decoded(product, code));
   if (product.quantity !== "phase") return { values };
   return { phase: values, amplitude: values.map((v) => (v === null ? null : 1)) };
 }
 
-/** As the server finds them, but from codes: phases count alike, whatever their amplitudes are. */
+/** As the server finds them, but from codes: phases count alike, whatever their amplitudes are.
+ * @param {Layer} layer @param {Around} around @param {number} image @returns {Values} */
 function constants(layer, { rows, product }, image) {
   const n = itemsOf(layer);
   return Array.from({ length: n }, (_, k) => {
@@ -115,12 +131,14 @@ function constants(layer, { rows, product }, image) {
   });
 }
 
+/** @param {Layer} layer @param {Fields} fields */
 async function profile(layer, { product: name, item, level, line }) {
   const product = layer.products[name];
-  const { pixel, shape, origin } = layer.levels[level];
-  const [x0, y0, x1, y1] = line.split(",").map(Number);
+  const { pixel, shape, origin } = layer.levels[Number(level)];
+  const [x0, y0, x1, y1] = String(line).split(",").map(Number);
   const length = Math.hypot(x1 - x0, y1 - y0);
   const n = Math.min(Math.max(Math.floor(length / pixel) + 1, 2), 2000);
+  /** @type {Sampled} */
   const found = { distance: [], values: [] };
   for (let k = 0; k < n; k += 1) {
     const share = k / (n - 1);
