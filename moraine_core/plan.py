@@ -75,6 +75,11 @@ class Array:
         """Size of all values in bytes."""
         return prod(self.shape) * itemsize(self.dtype)
 
+    @property
+    def meaning(self) -> dict[str, Any]:
+        """Unit and sign, where the attributes have them: who only moves values hands them on."""
+        return {key: self.attributes[key] for key in ("unit", "sign") if key in self.attributes}
+
     def read(self, block: Sequence[slice | None] | None = None) -> np.ndarray[Any, Any]:
         """Return the values of a part. For small indices only: large arrays are the tasks' business."""
         return Chunk(self, block).read()

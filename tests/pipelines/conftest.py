@@ -15,7 +15,7 @@ from moraine_core.testing.data import read_array
 PIPELINES = Path(__file__).parents[2] / "pipelines"
 VARIABLES = {
     "01_load.toml": {},
-    "02_ps.toml": {"shape": "240,320", "adi_max": "0.25", "ps_t_coh_min": "0.8"},
+    "02_ps.toml": {"shape": "240,320", "adi_max": "0.25", "ps_t_coh_min": "0.9"},
     "03_ds.toml": {"shape": "240,320", "block": "100,130"},
     "04_refine.toml": {"shape": "240,320"},
     "05_unwrap.toml": {"shape": "240,320"},

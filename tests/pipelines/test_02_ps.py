@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.ndimage import maximum_filter
 
-DISPERSION, T_COH = 0.25, 0.8
+DISPERSION, T_COH = 0.25, 0.9
 CLUTTER = np.array([12.0, 150.0, 45.0, 80.0, 100.0, 115.0])  # amplitude of each class of the ground, see truth.toml
 WATER, BUILDINGS, BARE, FIELDS, FOREST = 0, 1, 3, 4, 5
 

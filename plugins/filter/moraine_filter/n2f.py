@@ -21,7 +21,7 @@ from moraine_core import (
 )
 from moraine_filter import weights
 from moraine_filter.raster import tiles
-from moraine_raster.networks import network_of
+from moraine_raster.networks import PAIR_SIGN, network_of
 
 
 @command("n2f", family="filter", gpu=True, example="moraine_filter.examples:n2f", tolerance=1e-4)
@@ -80,7 +80,9 @@ def n2f(
     path, checksum = weights.chosen("n2f", model)
     shape = (*space, len(pairs))
     noted = {"unit": "unitless", "model_sha256": checksum}
-    layouts = [Layout(intf, shape, "complex64", (*(out_chunks or rslc.chunks[:2]), 1), attributes=noted)]
+    layouts = [
+        Layout(intf, shape, "complex64", (*(out_chunks or rslc.chunks[:2]), 1), attributes={**noted, "sign": PAIR_SIGN})
+    ]
     if trust is not None:
         layouts.append(Layout(trust, shape, "float32", layouts[0].chunks, attributes=noted))
     stored = layouts[0].chunks[:2]

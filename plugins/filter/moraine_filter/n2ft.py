@@ -21,7 +21,7 @@ from moraine_core import (
 )
 from moraine_filter import weights
 from moraine_filter.points import limits
-from moraine_raster.networks import network_of
+from moraine_raster.networks import PAIR_SIGN, network_of
 
 
 @command("n2ft", family="filter", gpu=True, example="moraine_filter.examples:n2ft", tolerance=1e-3)
@@ -87,7 +87,7 @@ def n2ft(
     if at_once < 1:
         raise UsageError(f"n2ft: chunks is {chunks}; expected at least 1, or -1 for all points")
     shape, noted = (n_points, len(pairs)), {"unit": "unitless", "model_sha256": checksum}
-    layouts = [Layout(intf, shape, "complex64", (block, 1), attributes=noted)]
+    layouts = [Layout(intf, shape, "complex64", (block, 1), attributes={**noted, "sign": PAIR_SIGN})]
     if trust is not None:
         layouts.append(Layout(trust, shape, "float32", (block, 1), attributes=noted))
     count = -(-len(pairs) * min(layouts[0].chunks[0], n_points) * 12 // limits.RESULTS) or 1

@@ -65,7 +65,7 @@ def pc2ras(
         _check_fill(array, fill)
         windows = is_window(array, 1)
         columns = column_chunks(array, 1) if windows else (1,) * (array.ndim - 1)
-        layout = Layout(path, (*shape, *array.shape[1:]), array.dtype, (*chunks, *columns))
+        layout = Layout(path, (*shape, *array.shape[1:]), array.dtype, (*chunks, *columns), attributes=array.meaning)
         lines, width = layout.chunks[:2]
         grid = (lines, width if windows else shape[1])
         layouts.append(layout)

@@ -150,7 +150,8 @@ def _layout(parts: ZarrParts, path: str, chunks: int | None) -> Layout:
                 block,
                 parts.shape[0],
             )
-    return Layout(path, parts.shape, parts.dtype, (block, *column_chunks(parts.parts[0], 1)))
+    first = parts.parts[0]
+    return Layout(path, parts.shape, parts.dtype, (block, *column_chunks(first, 1)), attributes=first.meaning)
 
 
 def _concat_tasks(number: int, parts: ZarrParts, layout: Layout, keys: Sequence[Array]) -> Iterator[ChunkTask]:

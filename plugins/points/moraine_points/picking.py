@@ -61,7 +61,10 @@ class Picked:
 
     def layout(self, n_points: int, block: int) -> Layout:
         """Return the layout for so many points."""
-        return Layout(self.path, (n_points, *self.sources[0].shape[1:]), self.dtype, (block, *self.columns))
+        first, *others = [source.meaning for source in self.sources]
+        shared = {key: value for key, value in first.items() if all(other.get(key) == value for other in others)}
+        shape = (n_points, *self.sources[0].shape[1:])
+        return Layout(self.path, shape, self.dtype, (block, *self.columns), attributes=shared)
 
 
 # -- clouds in any order -----------------------------------------------------------------------------------------------

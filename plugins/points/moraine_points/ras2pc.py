@@ -47,7 +47,13 @@ def ras2pc(
     windows: list[tuple[Array, Layout]] = []
     tasks: list[ChunkTask] = []
     for raster, path in zip(ras, pc, strict=True):
-        layout = Layout(path, (n_points, *raster.shape[2:]), raster.dtype, (block, *column_chunks(raster, 2)))
+        layout = Layout(
+            path,
+            (n_points, *raster.shape[2:]),
+            raster.dtype,
+            (block, *column_chunks(raster, 2)),
+            attributes=raster.meaning,
+        )
         if is_window(raster, 2):
             windows.append((raster, layout))
         else:

@@ -81,9 +81,8 @@ def ras2pc_ras_chunk(
     for raster, folder in zip(ras, pc, strict=True):
         for number, size in zip(numbers or [0], sizes or [0], strict=True):
             columns = column_chunks(raster, 2)
-            layout = Layout(
-                f"{folder}/{number}.zarr", (size, *raster.shape[2:]), raster.dtype, (max(size, 1), *columns)
-            )
+            path, shape = f"{folder}/{number}.zarr", (size, *raster.shape[2:])
+            layout = Layout(path, shape, raster.dtype, (max(size, 1), *columns), attributes=raster.meaning)
             layouts.append(layout)
             if size:
                 tasks += [

@@ -190,6 +190,10 @@ class TempNet:
         return np.array([rows.get((int(ref), int(sec)), -1) for ref, sec in pairs], dtype=np.int32)
 
 
+PAIR_SIGN = "phase of reference · conj(secondary): more is away from the satellite, if the reference is earlier"
+"""What the sign of the phase of a pair means (docs/data-conventions.md)."""
+
+
 def network_of(
     name: str,
     image_pairs: Sequence[Sequence[int]] | None,

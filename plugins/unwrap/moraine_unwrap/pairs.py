@@ -6,6 +6,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from moraine_core import ALL, Array, Chunk, Layout
+from moraine_raster.networks import PAIR_SIGN
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -16,9 +17,6 @@ log = logging.getLogger("moraine")
 
 CLOUD_BYTES = 180
 """Bytes of a point in the network that all pairs share."""
-
-PAIR_SIGN = "phase of reference · conj(secondary): more is away from the satellite, if the reference is earlier"
-"""What the sign of the unwrapped phase of a pair means (docs/data-conventions.md)."""
 
 PAIR_BYTES = 360
 """Bytes of a point while a pair is unwrapped, besides its phases."""

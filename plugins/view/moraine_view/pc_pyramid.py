@@ -114,7 +114,7 @@ def pc_pyramid(
     warn_of_chunks("pc", pc, 1)
 
     dtypes = [mean_dtype(pc.dtype)] * len(shapes)
-    layouts = level_layouts(out_dir + "/{}.zarr", shapes, cuts, stack, dtypes, ras_chunks, pc.attributes)
+    layouts = level_layouts(out_dir + "/{}.zarr", shapes, cuts, stack, dtypes, ras_chunks, pc.meaning)
     if method == "mean":
         yield _mean_plan(points, index, layouts, cuts[0], run)
         yield from means_plans(layouts, cuts[1:], pc.dtype)

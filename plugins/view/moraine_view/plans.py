@@ -29,7 +29,7 @@ def level_layouts(
     stack: Sequence[int],
     dtypes: Sequence[str],
     tile: tuple[int, int],
-    attributes: Mapping[str, Any] | None = None,
+    meaning: Mapping[str, Any],
 ) -> list[Layout]:
     """Lay out the levels of a pyramid: tiles in space, one image of a stack per chunk, many tiles in a shard.
 
@@ -47,11 +47,10 @@ def level_layouts(
         Of the levels.
     tile
         Lines and samples of a tile.
-    attributes
-        Of the data; unit and sign (what more of it means) are handed on to level 0.
+    meaning
+        Unit and sign of the data, for level 0.
     """
     ones = (1,) * len(stack)
-    meaning = {key: value for key, value in (attributes or {}).items() if key in ("unit", "sign")}
     layouts = []
     for stage in cuts:
         for level in stage.levels:

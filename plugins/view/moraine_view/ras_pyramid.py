@@ -59,7 +59,7 @@ def ras_pyramid(
     dtypes = [ras.dtype] + [coarse] * (len(shapes) - 1)
     cuts = stages(shapes, chunks[0], nlines if rows == -1 else rows)
     first, *later = cuts
-    layouts = level_layouts(out_dir + "/{}.zarr", shapes, cuts, stack, dtypes, chunks, ras.attributes)
+    layouts = level_layouts(out_dir + "/{}.zarr", shapes, cuts, stack, dtypes, chunks, ras.meaning)
     blocks = [range(band.start * width, band.stop * width) for band in first.bands]
     notes = Notes(tuple(stack), nlines * width, width, blocks, ras.dtype)
 
