@@ -104,11 +104,11 @@ def pc_pyramid(
     cuts = stages(shapes, ras_chunks[0], max(BAND_CELLS // grid.ncols, 1))
     run = _run(n_points, places[0].chunks[0])
 
-    index = level_layouts(out_dir + "/idx_{}.zarr", shapes, cuts, (), ["int64"] * len(shapes), ras_chunks)
+    index = level_layouts(out_dir + "/idx_{}.zarr", shapes, cuts, (), ["int64"] * len(shapes), ras_chunks, {})
     yield _index_plan(tree, places, index, cuts[0], grid, run)
     yield from coarser_plans("moraine_view.tasks:next_index", index, cuts[1:])
 
-    points = Layout(f"{out_dir}/pc.zarr", pc.shape, pc.dtype, (pc_chunks, *(1,) * len(stack)))
+    points = Layout(f"{out_dir}/pc.zarr", pc.shape, pc.dtype, (pc_chunks, *(1,) * len(stack)), attributes=pc.meaning)
     notes = Notes(tuple(stack), n_points, PAGE_SIZE, blocks, pc.dtype)
     yield _points_plan(pc, points, notes)
     warn_of_chunks("pc", pc, 1)
