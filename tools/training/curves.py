@@ -9,6 +9,7 @@ import json
 import sys
 
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from moraine_filter import weights
 
@@ -33,6 +34,9 @@ def draw(path: str) -> None:
     right.set(title="n2ft", xlabel="step", ylabel="squared error of the phasor", yscale="log")
     for ax in (left, right):
         ax.grid(which="both", alpha=0.3)
+        ax.xaxis.set_major_locator(MaxNLocator(5))
+        ax.yaxis.set_major_formatter("{x:g}")
+        ax.yaxis.set_minor_formatter("{x:g}")
     figure.savefig(path, dpi=110)
 
 
