@@ -21,10 +21,16 @@ SLOW = {"offline": False, "latency": 40, "downloadThroughput": 10e6 / 8, "upload
 
 SLOW_TEXT = "at 10 Mbit/s and 40 ms"
 
-BUSY = """async (pane) => {
-  while (pane.isBusy) await new Promise((done) => setTimeout(done, 4));
-  await new Promise(requestAnimationFrame);
+SETTLED = """async (pane) => {
+  let end = 0, calm = 0;
+  while (calm < 6) { // what a change needs may be asked for some frames later
+    await new Promise(requestAnimationFrame);
+    if (pane.root.getAttribute("aria-busy") === "true") end = calm = 0;
+    else { end ||= performance.now(); calm += 1; }
+  }
+  return end;
 }"""
+"""Waits until a pane is drawn and stays so, and returns when that was."""
 
 
 class Done(NamedTuple):
@@ -78,8 +84,7 @@ class Page:
               const pane = moraine.panes[0];
               const start = performance.now();
               await (async () => {{ {script} }})();
-              await ({BUSY})(pane);
-              return performance.now() - start;
+              return await ({SETTLED})(pane) - start;
             }}"""
         )
         self.page.wait_for_timeout(50)  # the browser tells sizes a little later
