@@ -77,8 +77,8 @@ class Array:
 
     @property
     def meaning(self) -> dict[str, Any]:
-        """Unit and sign, where the attributes have them: who only moves values hands them on."""
-        return {key: self.attributes[key] for key in ("unit", "sign") if key in self.attributes}
+        """What the attributes say of the values: unit, sign, and image pairs. Who only moves values hands it on."""
+        return {key: self.attributes[key] for key in ("unit", "sign", "image_pairs") if key in self.attributes}
 
     def read(self, block: Sequence[slice | None] | None = None) -> np.ndarray[Any, Any]:
         """Return the values of a part. For small indices only: large arrays are the tasks' business."""

@@ -21,7 +21,7 @@ from moraine_core import (
 )
 from moraine_filter import weights
 from moraine_filter.raster import tiles
-from moraine_raster.networks import PAIR_SIGN, network_of
+from moraine_raster.networks import PAIR_SIGN, network_of, pairs_note
 
 
 @command("n2f", family="filter", gpu=True, example="moraine_filter.examples:n2f", tolerance=1e-4)
@@ -79,7 +79,7 @@ def n2f(
     pairs = network_of("n2f", image_pairs, "rslc", rslc).pairs
     path, checksum = weights.chosen("n2f", model)
     shape = (*space, len(pairs))
-    noted = {"unit": "unitless", "model_sha256": checksum}
+    noted = {"unit": "unitless", "model_sha256": checksum, **pairs_note(pairs)}
     layouts = [
         Layout(intf, shape, "complex64", (*(out_chunks or rslc.chunks[:2]), 1), attributes={**noted, "sign": PAIR_SIGN})
     ]

@@ -21,7 +21,7 @@ from moraine_core import (
 )
 from moraine_filter import weights
 from moraine_filter.points import limits
-from moraine_raster.networks import PAIR_SIGN, network_of
+from moraine_raster.networks import PAIR_SIGN, network_of, pairs_note
 
 
 @command("n2ft", family="filter", gpu=True, example="moraine_filter.examples:n2ft", tolerance=1e-3)
@@ -86,7 +86,8 @@ def n2ft(
     at_once = max(n_points, 1) if chunks == -1 else chunks
     if at_once < 1:
         raise UsageError(f"n2ft: chunks is {chunks}; expected at least 1, or -1 for all points")
-    shape, noted = (n_points, len(pairs)), {"unit": "unitless", "model_sha256": checksum}
+    shape = (n_points, len(pairs))
+    noted = {"unit": "unitless", "model_sha256": checksum, **pairs_note(pairs)}
     layouts = [Layout(intf, shape, "complex64", (block, 1), attributes={**noted, "sign": PAIR_SIGN})]
     if trust is not None:
         layouts.append(Layout(trust, shape, "float32", (block, 1), attributes=noted))

@@ -194,6 +194,11 @@ PAIR_SIGN = "phase of reference · conj(secondary): more is away from the satell
 """What the sign of the phase of a pair means (docs/data-conventions.md)."""
 
 
+def pairs_note(pairs: Iterable[Sequence[int]]) -> dict[str, list[list[int]]]:
+    """Return the attribute of a stack that says of which images its pairs are."""
+    return {"image_pairs": [[int(ref), int(sec)] for ref, sec in pairs]}
+
+
 def network_of(
     name: str,
     image_pairs: Sequence[Sequence[int]] | None,

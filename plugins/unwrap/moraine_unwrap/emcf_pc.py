@@ -144,7 +144,7 @@ def emcf_pc(
     n_corrected = sum((yield in_time))
     log.info("%s: loops of pairs did not close on %d edges and were corrected", NAME, n_corrected)
     block = out_chunks or ph.chunks[0]
-    layouts = unwrapped_layouts(unw_ph, island, n_points, len(network.pairs), block)
+    layouts = unwrapped_layouts(unw_ph, island, n_points, network.pairs, block)
     facts = yield _in_space(
         layouts,
         gix=gix,

@@ -104,7 +104,7 @@ def gamma_mcf_pt(
         else [],
         desc=f"{NAME} points",
     )
-    (out,) = unwrapped_layouts(unw_ph, None, n_points, len(pairs), out_chunks or ph.chunks[0])
+    (out,) = unwrapped_layouts(unw_ph, None, n_points, pairs, out_chunks or ph.chunks[0])
     reports = yield Plan(
         [out],
         [

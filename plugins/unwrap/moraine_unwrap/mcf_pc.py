@@ -109,7 +109,7 @@ def mcf_pc(
         if value is not None and value < 1 and value != -1:
             raise UsageError(f"{NAME}: {name} is {value}; expected at least 1, or -1 for all (points)")
     block = out_chunks or ph.chunks[0]
-    layouts = unwrapped_layouts(unw_ph, island, n_points, len(pairs), block)
+    layouts = unwrapped_layouts(unw_ph, island, n_points, pairs, block)
     qualities = {"weight": weight, "variance": variance}
     given = {f"{name} {array.path}": array for name, array in qualities.items() if array is not None}
     costs = {"spacing": spacing, "spatial_cost": spatial_cost}

@@ -6,7 +6,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from moraine_core import ALL, Array, Chunk, Layout
-from moraine_raster.networks import PAIR_SIGN
+from moraine_raster.networks import PAIR_SIGN, pairs_note
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,12 +32,15 @@ def column_of(layout: Layout, number: int) -> Chunk:
     return Chunk(layout, (ALL, slice(number, number + 1)))
 
 
-def unwrapped_layouts(unw_ph: str, island: str | None, n_points: int, n_pairs: int, block: int) -> list[Layout]:
+def unwrapped_layouts(
+    unw_ph: str, island: str | None, n_points: int, pairs: Sequence[Pair], block: int
+) -> list[Layout]:
     """Return the outputs: unwrapped phases, and islands if they have a path; chunks of `block` points of one pair."""
     paths = {unw_ph: "float32"} if island is None else {unw_ph: "float32", island: "int32"}
-    signs = {unw_ph: {"sign": PAIR_SIGN}}
+    of = pairs_note(pairs)
+    notes = {unw_ph: {"sign": PAIR_SIGN, **of}}
     return [
-        Layout(path, (n_points, n_pairs), dtype, (block, 1), attributes=signs.get(path, {}))
+        Layout(path, (n_points, len(pairs)), dtype, (block, 1), attributes=notes.get(path, of))
         for path, dtype in paths.items()
     ]
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import time
+from contextlib import ExitStack
 from pathlib import Path
 
 CONF = """\
@@ -54,11 +56,24 @@ def missing() -> str:
     return "" if os.geteuid() == 0 else "a Slurm of its own needs root"
 
 
+def free_port(first: int) -> int:
+    """Return the first port from a number on, in steps of 20, whose block nobody uses: other tests may run beside."""
+    for port in range(first, first + 2000, 20):
+        with ExitStack() as held:
+            try:
+                for one in (port, port + 11, port + 12):
+                    held.enter_context(socket.socket()).bind(("127.0.0.1", one))
+            except OSError:
+                continue
+            return port
+    raise OSError(f"no free ports from {first} on")
+
+
 class Slurm:
     """Two nodes of some processors, whatever this machine has, and two null devices as GPUs."""
 
     def __init__(self, folder: Path, port: int = 26800, cpus: int = 2) -> None:
-        self.folder, self.conf = folder, folder / "slurm.conf"
+        self.folder, self.conf, port = folder, folder / "slurm.conf", free_port(port)
         for name in ("state", "log", "spool/n1", "spool/n2", "munge"):
             (folder / name).mkdir(parents=True)
         self.conf.write_text(CONF.format(folder=folder, port=port, port1=port + 11, port2=port + 12, cpus=cpus))

@@ -6,12 +6,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
+import zarr
 from web_pages import Viewer, chromium, dates, raster_pyramid, serving, site_of, slc_stack, write_dates
 
 from moraine_core.testing.data import read_array, write_array
 from moraine_unwrap.mcf_pc import mcf_pc
 from moraine_unwrap.unwrap_correct_closure_pc import unwrap_correct_closure_pc
 from moraine_view.pc_pyramid import pc_pyramid
+from moraine_view.ras_pyramid import ras_pyramid
+from moraine_view.web.layers import find_layers
+from moraine_view.web.products import item_labels
+from moraine_view.web.reader import Reader
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -67,7 +72,7 @@ def test_the_page_tells_the_sign_of_unwrapped_phases_and_time_series(folder: Pat
         assert viewer.text(".bar-text") == "ts (radians); more is toward the satellite"
         viewer.page.select_option("label:has-text('Layer') + select", "coh")
         viewer.wait()
-        expected = "coherence phase (rad); more: away from the satellite, a fringe is 27.7 mm"
+        expected = "interferometric phase (rad); more: away from the satellite, a fringe is 27.7 mm"
         assert viewer.text(".bar-text") == expected
         viewer.close()
 
@@ -82,3 +87,20 @@ def test_a_stack_that_begins_with_a_later_image_is_told_the_other_way_round(tmp_
         viewer.page.evaluate("moraine.set({a: 1, b: 0})")
         assert viewer.text(".bar-text").endswith("more: away from the satellite")
         viewer.close()
+
+
+@pytest.mark.parametrize(
+    ("stored", "axis"),
+    [([[0, 1], [2, 1]], "pairs"), ([[0, 1]], "images"), ([[0, -1], [2, 1]], "images"), ("?", "images")],
+)
+def test_a_stack_says_itself_of_which_pairs_it_is(tmp_path: Path, stored: object, axis: str) -> None:
+    """As filters and unwrapping write it; what cannot be is as if it were not there."""
+    ras = write_array(tmp_path / "intf.zarr", slc_stack((20, 30), 2), (10, 15, 1))
+    zarr.open_array(ras, mode="r+").attrs["image_pairs"] = stored
+    ras_pyramid(ras=ras, out_dir=str(tmp_path / "intf_pyramid"))
+    write_dates(tmp_path, 3)
+    (layer,) = find_layers([tmp_path], reader=Reader())
+    assert layer.axis == axis
+    if axis == "pairs":
+        assert layer.pairs == [(0, 1), (2, 1)]
+        assert item_labels(layer) == ["2023-01-06 – 2023-01-18", "2023-01-30 – 2023-01-18"]

@@ -333,10 +333,12 @@ def _identify_stack(
     if len(stack) != 1:
         return
     n, n_dates = stack[0], len(dates)
+    if pairs is None or len(pairs) != n:
+        pairs = _stored_pairs(layer)
     n_all = (1 + math.isqrt(1 + 8 * n)) // 2  # images, if these are all their pairs
     if pairs is not None and len(pairs) == n:
         layer.pairs = [(int(ref), int(sec)) for ref, sec in pairs]
-        n_images = max((sec for _, sec in layer.pairs), default=0) + 1
+        n_images = max((max(pair) for pair in layer.pairs), default=0) + 1
         layer.dates = dates if n_dates >= n_images else []
     elif n == n_dates:
         layer.dates = dates
@@ -349,6 +351,16 @@ def _identify_stack(
         layer.pairs = [(ref, sec) for ref in range(n_all) for sec in range(ref + 1, n_all)]
         if len(layer.dates) != n_all:
             layer.dates = []
+
+
+def _stored_pairs(layer: Layer) -> Sequence[tuple[int, int]] | None:
+    """Return the image pairs that the array of a pyramid says its stack is of, if it does."""
+    stored = layer.source().array("0").attrs.get("image_pairs")
+    if not isinstance(stored, list):
+        return None
+    pairs = [tuple(pair) for pair in stored if isinstance(pair, list) and len(pair) == 2]
+    whole = all(isinstance(image, int) and image >= 0 for pair in pairs for image in pair)
+    return pairs if whole and len(pairs) == len(stored) else None
 
 
 def _assign_grids(layers: Sequence[Layer]) -> dict[str, tuple[int, int]]:

@@ -11,7 +11,7 @@ const PHASES = [[-Math.PI, "−π"], [-Math.PI / 2, "−π/2"], [0, "0"], [Math.
 
 const NAMES = {
   intf: "interferogram",
-  coh: "coherence phase",
+  coh: "phase of a pair",
   coh_abs: "coherence",
   diff: "difference",
   phase: "phase",

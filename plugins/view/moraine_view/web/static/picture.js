@@ -28,8 +28,8 @@ export function shows(layer, isStatic) {
   if (layer.axis === "pairs") {
     /** @type {[Show, string, Need][]} */
     const found = [
-      ["coh", "coherence: phase", "pair"],
-      ["coh_abs", "coherence: magnitude", "pair"],
+      ["coh", "phase of a pair", "pair"],
+      ["coh_abs", "magnitude of a pair", "pair"],
     ];
     return found.filter(([name]) => names[name]);
   }
@@ -139,8 +139,7 @@ export function meaning(layer, pane, quantity) {
     const half = layer.wavelength ? `, a fringe is ${number(layer.wavelength * 500, 3)} mm` : "";
     const [first, second] = [pane.a, pane.b].map((k) => layer.dates[k] ?? k); // a stack may begin with its reference
     const sign = first <= second ? "more: away from the satellite" : "later image first: more is toward the satellite";
-    const what = pane.show === "coh" ? "coherence phase" : "interferometric phase";
-    return { text: `${what} (rad)`, sign: `${sign}${half}` };
+    return { text: "interferometric phase (rad)", sign: `${sign}${half}` };
   }
   if (quantity === "decibel") return { text: "amplitude (dB)", sign: "" };
   if (quantity === "share") return { text: "coherence magnitude (unitless)", sign: "" };
