@@ -338,6 +338,8 @@ def test_the_address_holds_all_that_is_seen(view: Any, url: str) -> None:
     again = view("&".join(f"{name}={value}" for name, value in fields.items()))
     again.page.wait_for_selector("#profile-plot canvas")
     assert again.fragment() == fields
+    for each in (viewer, again):  # the reference is asked for on its own
+        each.until("moraine.panes[0].constants !== null")
     assert (again.pixels() == viewer.pixels()).all()
     assert fields["k"] == D[2]
     assert fields["ref"] == "10,20,3"
