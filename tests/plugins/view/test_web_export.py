@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import errno
-import functools
-import http.server
 import json
 import math
 import os
@@ -14,15 +12,13 @@ import signal
 import subprocess
 import sys
 import time
-from contextlib import contextmanager
 from pathlib import Path
-from threading import Thread
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 import zarr
-from web_pages import Viewer, axe, chromium, dates, raster_pyramid, site_of, slc_stack, write_dates
+from web_pages import Viewer, axe, chromium, dates, files_of, raster_pyramid, site_of, slc_stack, write_dates
 
 from moraine_core import store
 from moraine_core.cli.main import run
@@ -78,24 +74,6 @@ def exported(folder: Path) -> Path:
     out = folder / "out" / "site"
     assert run(["view", str(folder), "--export", str(out), "-q"]) == 0
     return out
-
-
-@contextmanager
-def files_of(folder: Path) -> Iterator[str]:
-    """Serve files as the plainest of servers does."""
-
-    class Quiet(http.server.SimpleHTTPRequestHandler):
-        def log_message(self, *_: Any) -> None:
-            pass
-
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=str(folder)))
-    server.daemon_threads = True
-    thread = Thread(target=lambda: server.serve_forever(poll_interval=0.05), daemon=True)
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_address[1]}/"
-    server.shutdown()
-    server.server_close()
-    thread.join()
 
 
 @pytest.fixture(scope="module")

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import functools
-import http.server
 import json
 import math
 import runpy
-from contextlib import contextmanager
 from pathlib import Path
-from threading import Thread
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from web_pages import Viewer, axe, chromium, dates, raster_pyramid, serving, site_of, slc_stack, write_dates
+from web_pages import Viewer, axe, chromium, dates, files_of, raster_pyramid, serving, site_of, slc_stack, write_dates
 
 from moraine_core.cli.main import run
 from moraine_core.testing.data import write_array
@@ -110,22 +106,6 @@ def exported(browser: Any, folder: Path, tmp_path_factory: pytest.TempPathFactor
     assert run(["view", str(folder), "--export", str(out), "-q"]) == 0
     with files_of(out) as url:
         yield url
-
-
-@contextmanager
-def files_of(folder: Path) -> Iterator[str]:
-    class Quiet(http.server.SimpleHTTPRequestHandler):
-        def log_message(self, *_: Any) -> None:
-            pass
-
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=str(folder)))
-    server.daemon_threads = True
-    thread = Thread(target=lambda: server.serve_forever(poll_interval=0.05), daemon=True)
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_address[1]}/"
-    server.shutdown()
-    server.server_close()
-    thread.join()
 
 
 def asked(site: Site, target: str) -> Any:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import base64
+import functools
+import http.server
 import shutil
 from contextlib import contextmanager
 from pathlib import Path
@@ -250,3 +252,21 @@ def axe(viewer: Viewer) -> list[str]:
         for rule in found["violations"]
         if rule["impact"] in ("serious", "critical")
     ]
+
+
+@contextmanager
+def files_of(folder: Path) -> Iterator[str]:
+    """Serve files as the plainest of servers does."""
+
+    class Quiet(http.server.SimpleHTTPRequestHandler):
+        def log_message(self, *_: Any) -> None:
+            pass
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=str(folder)))
+    server.daemon_threads = True
+    thread = Thread(target=lambda: server.serve_forever(poll_interval=0.05), daemon=True)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_address[1]}/"
+    server.shutdown()
+    server.server_close()
+    thread.join()
