@@ -215,10 +215,23 @@ class Chunk:
     def stored_nbytes(self) -> int:
         """Bytes that reading or writing the part decodes at a time: a stored chunk, or several that are small."""
         chunk = prod(self.chunks or ()) * itemsize(self.dtype)
+        return chunk * min(join_count(chunk), (self._touched or (1,))[0])
+
+    @property
+    def n_pieces(self) -> int:
+        """How many reads of `stored_nbytes` the part is made of; 1 where its chunks are not known."""
+        if not self._touched:
+            return 1
+        rows, *others = self._touched
+        return -(-rows // join_count(prod(self.chunks or ()) * itemsize(self.dtype))) * prod(others)
+
+    @property
+    def _touched(self) -> Shape:
+        """Stored chunks that the part touches along each axis; nothing where they are not known."""
         if not self.chunks or not self.shape:
-            return chunk
-        start, stop = self.box[0]
-        return chunk * min(join_count(chunk), max(-(-stop // self.chunks[0]) - start // self.chunks[0], 1))
+            return ()
+        box = zip(self.box, self.chunks, strict=True)
+        return tuple(max(-(-stop // size) - start // size, 1) for (start, stop), size in box)
 
     def at(self, path: str) -> Chunk:
         """Return the same part of an array that lies elsewhere."""
@@ -320,18 +333,27 @@ class ChunkTask:
         """Bytes of the inputs in memory, decoded: what a worker that reads ahead holds for its next task."""
         return sum(item.nbytes for item in self.inputs if isinstance(item, Chunk | Stream))
 
+    def reading_bytes(self, threads: int = 1) -> int:
+        """Return the bytes that reading takes besides the inputs: a stored chunk, packed and decoded, in each thread.
+
+        Parameters
+        ----------
+        threads
+            Read at once from one input; the inputs are read one after another.
+        """
+        reads = [c.chunk if isinstance(c, Stream) else c for c in self.inputs if isinstance(c, Chunk | Stream)]
+        return max((2 * chunk.stored_nbytes * min(threads, chunk.n_pieces) for chunk in reads), default=0)
+
     @property
     def nbytes(self) -> int:
         """Projected memory of the task in bytes.
 
-        Inputs and results once; besides them the larger of what reading decodes at a time and of what writing
-        encodes at a time; and the kernel's own scratch. On a GPU the same sum counts as device memory.
+        Inputs and results once; besides them the larger of what reading takes at a time and of what writing encodes at
+        a time; and the kernel's own scratch. On a GPU the same sum counts as device memory.
         """
-        reads = [c.chunk if isinstance(c, Stream) else c for c in self.inputs if isinstance(c, Chunk | Stream)]
-        decoding = max((chunk.stored_nbytes for chunk in reads), default=0)
         encoding = max((chunk.stored_nbytes for chunk in self.outputs), default=0)
         results = sum(chunk.nbytes for chunk in self.outputs)
-        return self.input_bytes + results + max(decoding, 2 * encoding) + self.scratch_bytes
+        return self.input_bytes + results + max(self.reading_bytes(), 2 * encoding) + self.scratch_bytes
 
     def relocated(self, move: Callable[[str], str]) -> ChunkTask:
         """Return the task with every path passed through `move`."""

@@ -259,11 +259,15 @@ class Executor:
             resolve(name)  # a kernel that cannot be imported is known before any task is sent
         cuda = self.cuda if cuda is None else cuda
         calls = [ChunkCall(task, cuda=cuda, shared=shared) for task in tasks]
-        ahead = max((task.input_bytes for task in tasks), default=0) if task_bytes else 0
+        ahead = reading = 0
+        if task_bytes:
+            readers = max(memory.usable_cores() // max(len(self._backend.slots()), 1), 1)
+            ahead = max((task.input_bytes + task.reading_bytes(readers) for task in tasks), default=0)
+            reading = max((task.reading_bytes(readers) - task.reading_bytes() for task in tasks), default=0)
         return self.run(
             calls,
             desc,
-            window=lambda: self._window(task_bytes, ahead),
+            window=lambda: self._window(task_bytes, ahead, reading),
             done=done,
             on_done=on_done,
             keep_going=keep_going,
@@ -287,7 +291,7 @@ class Executor:
             raise UsageError(msg)
         self._backend.start()  # brings back workers that an earlier error cost
         self._watch.renew()
-        size = window or (lambda: self._window(0, 0))
+        size = window or (lambda: self._window(0))
         return Feed(self, calls, desc, size, done, on_done, keep_going=keep_going).results()
 
     def run_on_workers(self, fn: Callable[..., Any], *args: Any) -> list[Any]:
@@ -360,8 +364,12 @@ class Executor:
             return False
         return task_bytes <= (_smallest_memory(slots) or self.task_budget())
 
-    def _window(self, task_bytes: int, input_bytes: int) -> int:
-        """Return how many tasks may be handed out at once: as many as run, and one read-ahead each if that fits too."""
+    def _window(self, task_bytes: int, ahead_bytes: int = 0, reading_bytes: int = 0) -> int:
+        """Return how many tasks may be handed out at once: as many as run, and one read-ahead each if that fits too.
+
+        A task needs `reading_bytes` more where it reads with all the threads it may: that lowers the number of tasks,
+        and is no reason to refuse one.
+        """
         slots = self._backend.slots()
         running = sum(self._gpu_threads(slot, task_bytes) for slot in slots)
         ahead = sum(slot.read_ahead for slot in slots)
@@ -383,11 +391,12 @@ class Executor:
                 f"(of {gib(self._limit)}); choose smaller blocks or raise --max-memory"
             )
             raise MemoryBudgetError(msg)
-        admitted = min(running, budget // task_bytes)
+        each_bytes = task_bytes + reading_bytes
+        admitted = min(running, max(budget // each_bytes, 1))
         if admitted < running:
-            log.info("memory: %d tasks at once instead of %d, each %s", admitted, running, gib(task_bytes))
+            log.info("memory: %d tasks at once instead of %d, each %s", admitted, running, gib(each_bytes))
             return admitted
-        return running + min(ahead, (budget - running * task_bytes) // max(input_bytes, 1))
+        return running + min(ahead, max(budget - running * each_bytes, 0) // max(ahead_bytes, 1))
 
     def _gpu_threads(self, slot: Slot, task_bytes: int) -> int:
         if not (self.cuda and task_bytes):

@@ -41,8 +41,8 @@ if TYPE_CHECKING:
 MEMORY_SCALE = 40
 """Factor of the example's sizes when memory is measured: enough to stand out against what Python itself needs."""
 
-MEMORY_ALLOWANCE = 24 * 2**20
-"""Bytes a task may use beyond its projection: allocator, codecs and the interpreter."""
+MEMORY_ALLOWANCE = 8 * 2**20
+"""Bytes a task may use beyond its projection: the interpreter, threads' stacks, what a library loads late."""
 
 
 class ConformanceSuite:
@@ -243,7 +243,7 @@ class _Projection:
 
     @hookimpl
     def moraine_plan_ready(self, plan: Plan) -> None:
-        ahead = max((task.input_bytes for task in plan.tasks), default=0)
+        ahead = max((task.input_bytes + task.reading_bytes() for task in plan.tasks), default=0)
         self.nbytes = max(self.nbytes, plan.task_bytes + ahead)
 
 

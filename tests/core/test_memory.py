@@ -17,7 +17,7 @@ import numpy as np
 import psutil
 import pytest
 
-from moraine_core import Chunk, ChunkTask, Executor, Layout, Output, Plan, blocks, command
+from moraine_core import Array, Chunk, ChunkTask, Executor, Layout, Output, Plan, blocks, command
 from moraine_core.errors import MemoryBudgetError
 from moraine_core.executor import memory
 from moraine_core.executor.memory import get_mem_avail, gib, usable_cores
@@ -25,6 +25,7 @@ from moraine_core.options import Workers
 from moraine_core.plan import SCRATCH
 from moraine_core.run import run_command
 from moraine_core.store import create, describe
+from moraine_core.task import ChunkCall
 from moraine_core.testing.data import read_array, write_array
 
 MIB, GIB = 2**20, 2**30
@@ -200,6 +201,20 @@ def test_as_many_tasks_run_as_fit(kind, room, most, monkeypatch):
     assert counter.most == most
 
 
+def test_what_many_threads_read_at_once_counts_and_is_no_reason_to_refuse(monkeypatch):
+    """Of eight cores each of two workers reads four chunks of 100 MiB at once: 600 MiB more than a task projects."""
+    monkeypatch.setattr(memory, "usable_cores", lambda: 8)
+    source = Chunk(Array("a", (4, 100 * MIB), "uint8", (1, 100 * MIB)))
+    tasks = [ChunkTask("executor_tasks:sleep", [source])] * 6
+    monkeypatch.setattr(ChunkCall, "load", lambda call: setattr(call, "values", [0.01]))
+    for room, most in ((3000, 2), (2300, 1), (700, 1)):
+        counter = Counter(Executor(n_workers=2).backend)
+        with Executor(backend=counter) as executor:
+            monkeypatch.setattr(executor, "task_budget", lambda room=room: room * MIB)
+            executor.run_chunk_tasks(tasks, desc="x", task_bytes=tasks[0].nbytes)
+        assert counter.most == most
+
+
 def test_the_number_of_tasks_is_logged_when_memory_lowers_it(monkeypatch, caplog):
     with Executor(n_workers=4) as executor, caplog.at_level(logging.INFO, "moraine"):
         monkeypatch.setattr(executor, "task_budget", lambda: 5 * MIB)
@@ -355,7 +370,8 @@ def test_memory_does_not_grow_with_the_number_of_tasks(kind, tmp_path):
             executor.run_chunk_tasks(work, desc="x", task_bytes=work[0].nbytes)
             peaks.append(executor.peak_bytes)
         here.append(sum(memory.resident(os.getpid())))
-    assert peaks[1] < 1.1 * peaks[0] + 20 * MIB  # 896 MiB went through
+    # 896 MiB more went through; the holes of three heaps, which nobody controls, are a few tens of MiB
+    assert peaks[1] < peaks[0] + 150 * MIB
     assert here[1] < here[0] + 50 * MIB
 
 

@@ -133,8 +133,19 @@ def test_sizes_in_bytes():
     assert Stream(Chunk(thin, None), 1).nbytes == 2 * 5 * 8  # two of seven planes
     both = ChunkTask("m:f", [part, stream, 3], [Chunk(OUT, (slice(0, 2), slice(0, 3)))], scratch_bytes=1000)
     assert both.input_bytes == 2 * 3 * 8 + 7 * 5 * 8
-    assert both.nbytes >= both.input_bytes + 2 * 3 * 4 + 4 * 4 * 8 + 1000
+    assert both.nbytes == both.input_bytes + 2 * 3 * 4 + 2 * (2 * 4 * 4 * 8) + 1000  # two chunks, packed and decoded
     assert Plan([OUT], [both, ChunkTask("m:f")]).task_bytes == both.nbytes
+
+
+def test_reading_holds_a_stored_chunk_packed_and_decoded_in_each_thread():
+    """By hand: rows 500:1500 and columns 900:2100 touch 2 x 3 chunks of 8 MB; small chunks are read joined."""
+    large = Array("in.zarr", (3000, 4000), "float64", (1000, 1000))
+    square = ChunkTask("m:f", [Chunk(large, (slice(500, 1500), slice(900, 2100)))])
+    assert [square.reading_bytes(threads) for threads in (1, 4, 99)] == [16_000_000, 64_000_000, 96_000_000]
+    small = Array("in.zarr", (12, 8), "float64", (3, 4))
+    below = ChunkTask("m:f", [Chunk(small, (slice(2, 9), slice(5, 6)))])
+    assert [below.reading_bytes(threads) for threads in (1, 4)] == [2 * 3 * 96, 2 * 3 * 96]
+    assert ChunkTask("m:f", [3]).reading_bytes(4) == 0
 
 
 def test_a_moved_plan_reads_and_writes_elsewhere():

@@ -130,7 +130,7 @@ def test_other_blocks_start_over(folder, stopped, calls_of, monkeypatch):
     write_array("x.zarr", np.zeros((64, 64), dtype=np.float32))
     limit = [10**9]
     monkeypatch.setattr("moraine_core.executor.Executor.fits", lambda _, need: need <= limit[0])
-    limit[0] = run_commands.double(source="x.zarr", result="y.zarr", dry_run=True).plans[0]["task_bytes"] // 2
+    limit[0] = run_commands.double(source="x.zarr", result="y.zarr", dry_run=True).plans[0]["task_bytes"] * 4 // 5
     stopped(run_commands.double, 2, result="y.zarr")
     limit[0] *= 2
     before = run_commands.calls()
