@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 import zarr
-from web_pages import Viewer, axe, chromium, dates, files_of, raster_pyramid, site_of, slc_stack, write_dates
+from web_pages import Viewer, axe, dates, files_of, raster_pyramid, site_of, slc_stack, write_dates
 
 from moraine_core import store
 from moraine_core.cli.main import run
@@ -31,7 +31,7 @@ from moraine_view.web.selection import choose
 from moraine_view.web.sizes import require_size
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from numpy.typing import NDArray
 
@@ -77,28 +77,9 @@ def exported(folder: Path) -> Path:
 
 
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with chromium() as browser:
-        yield browser
-
-
-@pytest.fixture(scope="module")
 def url(browser: Any, exported: Path) -> Iterator[str]:
     with files_of(exported.parent) as url:
         yield f"{url}site/"  # in a folder, as on most servers
-
-
-@pytest.fixture
-def view(browser: Any, url: str) -> Iterator[Callable[..., Viewer]]:
-    opened: list[Viewer] = []
-
-    def open_it(fragment: str = "") -> Viewer:
-        opened.append(Viewer(browser, url, fragment))
-        return opened[-1]
-
-    yield open_it
-    for viewer in opened:
-        viewer.close()
 
 
 # -- the files

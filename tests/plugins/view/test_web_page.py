@@ -13,24 +13,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from web_pages import Viewer, axe, chromium, dates, raster_pyramid, serving, site_of, slc_stack, write_dates
+from web_pages import axe, dates, raster_pyramid, serving, site_of, slc_stack, write_dates
 
 from moraine_core.cli.main import run
 from moraine_view.palette import color_index, color_table
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from numpy.typing import NDArray
 
+    from moraine_view.web.answer import Site
+
 SHAPE, N = (300, 520), 4
 D = dates(N)
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with chromium() as browser:
-        yield browser
 
 
 @pytest.fixture(scope="module")
@@ -64,22 +60,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory, stack: Any, heights: Any, m
 
 
 @pytest.fixture(scope="module")
-def url(browser: Any, folder: Path) -> Iterator[str]:
-    with serving(site_of(folder)) as url:
-        yield url
-
-
-@pytest.fixture
-def view(browser: Any, url: str) -> Iterator[Callable[..., Viewer]]:
-    opened: list[Viewer] = []
-
-    def open_it(fragment: str = "", at: str = url, **options: Any) -> Viewer:
-        opened.append(Viewer(browser, at, fragment, **options))
-        return opened[-1]
-
-    yield open_it
-    for viewer in opened:
-        viewer.close()
+def site(folder: Path) -> Site:
+    return site_of(folder)
 
 
 PAIR = f"l=rslc&show=intf&a={D[0]}&b={D[2]}&v=149.5,259.5,0"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from web_pages import Viewer, axe, chromium, dates, files_of, raster_pyramid, serving, site_of, slc_stack, write_dates
+from web_pages import Viewer, axe, dates, files_of, raster_pyramid, site_of, slc_stack, write_dates
 
 from moraine_core.cli.main import run
 from moraine_core.testing.data import write_array
@@ -20,7 +20,7 @@ from moraine_view.web.answer import Request, answer, page_files
 from moraine_view.web.ground import Spacing, spacing_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from moraine_view.web.answer import Site
 
@@ -71,33 +71,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def site(folder: Path) -> Site:
     return site_of(folder)
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with chromium() as browser:
-        yield browser
-
-
-@pytest.fixture(scope="module")
-def url(browser: Any, site: Site) -> Iterator[str]:
-    with serving(site) as url:
-        yield url
-
-
-@pytest.fixture
-def view(browser: Any, url: str) -> Iterator[Callable[..., Viewer]]:
-    opened: list[Viewer] = []
-
-    def open_it(fragment: str = "", at: str = url, **options: Any) -> Viewer:
-        opened.append(Viewer(browser, at, fragment, **options))
-        return opened[-1]
-
-    yield open_it
-    for viewer in opened:
-        viewer.close()
-        place = viewer.page.url.split("#")[0].split("?")[0]
-        assert all(request.startswith((place, "blob:", "data:")) for request in viewer.requests)
 
 
 @pytest.fixture(scope="module")

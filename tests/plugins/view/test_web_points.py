@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from web_pages import Viewer, axe, chromium, dates, raster_pyramid, serving, site_of, write_dates
+from web_pages import axe, dates, raster_pyramid, site_of, write_dates
 
 from moraine_core.testing.data import write_array
 from moraine_view.pc_pyramid import pc_pyramid
 from moraine_view.web.answer import Request, answer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from numpy.typing import NDArray
@@ -77,31 +76,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory, gix: Any, motion: Any, lonl
 @pytest.fixture(scope="module")
 def site(folder: Path) -> Site:
     return site_of(folder)
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with chromium() as browser:
-        yield browser
-
-
-@pytest.fixture(scope="module")
-def url(browser: Any, site: Site) -> Iterator[str]:
-    with serving(site) as url:
-        yield url
-
-
-@pytest.fixture
-def view(browser: Any, url: str) -> Iterator[Callable[..., Viewer]]:
-    opened: list[Viewer] = []
-
-    def open_it(fragment: str = "", **options: Any) -> Viewer:
-        opened.append(Viewer(browser, url, fragment, **options))
-        return opened[-1]
-
-    yield open_it
-    for viewer in opened:
-        viewer.close()
 
 
 def ask(site: Site, target: str) -> Any:

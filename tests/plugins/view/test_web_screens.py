@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from web_pages import Viewer, chromium, dates, raster_pyramid, serving, site_of, slc_stack, write_dates
+from web_pages import Viewer, dates, raster_pyramid, serving, site_of, slc_stack, write_dates
 
 from moraine_core.testing.data import write_array
 from moraine_view.pc_pyramid import pc_pyramid
@@ -54,12 +54,6 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     write_dates(folder, N)
     with serving(site_of(folder)) as url:
         yield url
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with chromium() as browser:
-        yield browser
 
 
 @pytest.mark.parametrize("name", SCREENS)
