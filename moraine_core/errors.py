@@ -30,6 +30,10 @@ class IncompleteError(MoraineError, ValueError):
     """An array was never finished: the command that wrote it stopped before its last chunk."""
 
 
+class UnreadableError(MoraineError, OSError):
+    """A stored chunk is there, but is not what its array's metadata say: cut short, or damaged."""
+
+
 class BusyError(MoraineError, RuntimeError):
     """Another process is writing the same output or running the same pipeline."""
 

@@ -25,8 +25,16 @@ from zarr.core.codec_pipeline import BatchedCodecPipeline
 from zarr.core.metadata import ArrayV3Metadata
 
 from moraine_core.blocks import Box, Shape, box_shape, chunks_of, is_aligned, resolve_chunks, split, to_block, to_box
+from moraine_core.blosc import guarded
 from moraine_core.codecs import DEFAULT, codecs_of
-from moraine_core.errors import BusyError, DiskFullError, IncompleteError, LayoutError, StoreNotFoundError
+from moraine_core.errors import (
+    BusyError,
+    DiskFullError,
+    IncompleteError,
+    LayoutError,
+    StoreNotFoundError,
+    UnreadableError,
+)
 from moraine_core.plan import Array, Layout, RawLayout, join_count
 
 if TYPE_CHECKING:
@@ -88,7 +96,7 @@ def open_array(path: str | Path, *, writable: bool = False) -> zarr.Array[Any]:
         msg = f"{path}: its zarr metadata cannot be read: {error}"
         raise StoreNotFoundError(msg) from error
     if not writable:
-        return array
+        return zarr.Array(guarded(zarr.AsyncArray(array.metadata, array.store_path)))
     # the setting is not stored with an array: without it a chunk full of the fill value would be left out
     opened = zarr.AsyncArray(array.metadata, array.store_path, config=WRITE_ALL_CHUNKS)
     if isinstance(array.metadata, ArrayV3Metadata):
@@ -237,21 +245,34 @@ def parallel_read_zarr(
     ------
     LayoutError
         The part is not within the array.
+    UnreadableError
+        A chunk was cut short or damaged.
     """
     box = to_box(block, array.shape)
     pieces = list(split(box, _joined(array)))
     dtype = np.dtype(array.dtype).newbyteorder("=")
     if len(pieces) == 1:
-        return np.asarray(array[to_block(box)], dtype=dtype)
+        return np.asarray(_values(array, box), dtype=dtype)
     out = np.empty(box_shape(box), dtype=dtype)
     origin = [start for start, _ in box]
 
     def read(piece: Box) -> None:
         here = tuple(slice(a - o, b - o) for (a, b), o in zip(piece, origin, strict=True))
-        out[here] = array[to_block(piece)]
+        out[here] = _values(array, piece)
 
     _each(read, pieces, threads)
     return out
+
+
+def _values(array: zarr.Array[Any], box: Box) -> Any:
+    try:
+        return array[to_block(box)]
+    except (OSError, MemoryError):
+        raise
+    except Exception as error:
+        path = str(array.store_path).removeprefix("file://")
+        msg = f"{path}: part {_text(box)} cannot be read: {error}; moraine check lists all such chunks"
+        raise UnreadableError(msg) from error
 
 
 def parallel_write_zarr(
@@ -521,11 +542,17 @@ def arrays_in(path: Path, *, deep: bool = False) -> list[Path]:
 
 
 def missing_chunks(path: str | Path) -> list[Shape]:
-    """Return the grid indices of chunks (shards) of an array that have no file."""
+    """Return the grid indices of chunks (shards) of an array that have no file.
+
+    A shard whose file is empty counts as well: zarr takes it for one full of the fill value.
+    """
     array = open_array(path)
     unit = array.shards or array.chunks
     box = tuple((0, n) for n in array.shape)
-    present = _chunk_files(Path(path))
+    place = Path(path)
+    present = _chunk_files(place)
+    if array.shards:  # these are few; to look at each small chunk would take long on a disk far away
+        present = {name for name in present if (place / name).stat().st_size}
     encode = array.metadata.encode_chunk_key
     return [index for index in chunks_of(box, resolve_chunks(array.shape, unit)) if encode(index) not in present]
 

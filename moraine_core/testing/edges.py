@@ -6,6 +6,7 @@ returns the arguments of another call. `CASES` says of each whether the command 
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -105,6 +106,17 @@ def holed(command: Command, arguments: Arguments) -> Iterator[Arguments]:
             yield _with(arguments, name, path, copy)
 
 
+def broken_off(command: Command, arguments: Arguments) -> Iterator[Arguments]:
+    """Yield the call with each array in turn of which half of each chunk is there, as after a copy that broke off."""
+    for name, path, values in _arrays(command, arguments):
+        if values.size:
+            copy = write_array(f"{path}.broken", values, store.open_array(path).chunks)
+            for file in Path(copy).rglob("*"):
+                if file.is_file() and file.name != "zarr.json":
+                    os.truncate(file, file.stat().st_size // 2)
+            yield _with(arguments, name, path, copy)
+
+
 def longer(command: Command, arguments: Arguments) -> Iterator[Arguments]:
     """Yield the call with each array in turn longer than another input says that it is."""
     lengths = [axes[0] for _, _, _, axes in _named(command, arguments) if axes]
@@ -193,6 +205,7 @@ CASES = (
     Case("an unfinished input", unfinished, refused=True),
     Case("an input without its last chunk", holed, refused=True),
     Case("an input longer than another", longer, refused=True),
+    Case("an input of which half is there", broken_off, refused=False),  # not all need all that they are given
     Case("an output that is an input", output_is_input, refused=True),
     Case("an output that is not ours", foreign, refused=True),
     Case("no points", cut(*POINTS, size=0), refused=False),

@@ -13,6 +13,7 @@ import threading
 import time
 from pathlib import Path
 
+import numcodecs
 import numpy as np
 import pytest
 import zarr
@@ -20,7 +21,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from moraine_core import Array, Chunk, Layout, store
-from moraine_core.errors import BusyError, DiskFullError, IncompleteError, LayoutError, StoreNotFoundError
+from moraine_core.errors import (
+    BusyError,
+    DiskFullError,
+    IncompleteError,
+    LayoutError,
+    StoreNotFoundError,
+    UnreadableError,
+)
 from moraine_core.store import (
     Staging,
     ZarrDir,
@@ -165,6 +173,41 @@ def test_a_foreign_array_with_compression_of_its_own_is_read(tmp_path):
     path = tmp_path / "x.zarr"
     zarr.create_array(str(path), data=VALUES, chunks=(3, 3), compressors=zarr.codecs.GzipCodec(), fill_value=9)
     np.testing.assert_array_equal(Chunk(str(path)).read(), VALUES)
+
+
+def _stored(path, codec, version):
+    noise = np.random.default_rng(0).normal(size=(300, 300)).astype(np.float32)
+    form = {"chunks": (300, 100), "zarr_format": version, "shape": noise.shape, "dtype": noise.dtype}
+    if codec == "shards":
+        form |= {"chunks": (100, 50), "shards": (300, 100)}
+    elif codec == "none":
+        form["compressors"] = None
+    elif version == 2:
+        form["compressors"] = numcodecs.Blosc() if codec == "blosc" else numcodecs.GZip()
+    else:
+        form["compressors"] = zarr.codecs.BloscCodec() if codec == "blosc" else zarr.codecs.ZstdCodec()
+    zarr.create_array(str(path), **form)[...] = noise
+    return noise
+
+
+@pytest.mark.parametrize("keep", [0, 7, 0.01, 0.5, 0.999])
+@pytest.mark.parametrize(
+    ("codec", "version"), [("blosc", 3), ("blosc", 2), ("zstd", 3), ("gzip", 2), ("none", 3), ("shards", 3)]
+)
+def test_a_chunk_that_was_cut_short_is_an_error_that_names_the_path(tmp_path, codec, version, keep):
+    """Blosc by itself reads on behind the end of a chunk: to noise, or to the end of the process."""
+    path = tmp_path / "a.zarr"
+    noise = _stored(path, codec, version)
+    chunk = path / ("0.1" if version == 2 else "c/0/1")
+    os.truncate(chunk, keep if isinstance(keep, int) else int(chunk.stat().st_size * keep))
+    array = open_array(path)
+    np.testing.assert_array_equal(parallel_read_zarr(array, (None, slice(200, 300))), noise[:, 200:])
+    if codec == "shards" and not keep:  # zarr takes it for one full of the fill value
+        assert missing_chunks(path) == [(0, 1)]
+        return
+    for block in (None, (None, slice(120, 180))):
+        with pytest.raises(UnreadableError, match=rf"{path}: part .* cannot be read: .*; moraine check lists"):
+            parallel_read_zarr(array, block)
 
 
 def test_a_shard_is_the_unit_that_one_task_writes(tmp_path):
