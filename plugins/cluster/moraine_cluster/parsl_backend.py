@@ -113,7 +113,6 @@ class ParslBackend:
         self._alive: dict[str, int] = {}
         self._nodes: dict[str, str] = {}
         self._ended = threading.Event()
-        self._watcher: threading.Thread | None = None
 
     # ------------------------------------------------------------------------------------------------ life
 
@@ -179,9 +178,9 @@ class ParslBackend:
         )
         with disk_errors(self._folder):
             self._kernel = DataFlowKernel(settings)
-        self._ended.clear()
-        self._watcher = threading.Thread(target=self._watch, name="moraine-cluster", daemon=True)
-        self._watcher.start()
+        self._ended = threading.Event()
+        for work in (self._watch, self._count):
+            threading.Thread(target=work, args=(self._ended,), name="moraine-cluster", daemon=True).start()
 
     def _judge(self, pool: HighThroughputExecutor, states: dict[str, JobStatus]) -> None:
         """Give up when no job has ever reported, and when none is there and three in a row have not."""
@@ -278,10 +277,6 @@ class ParslBackend:
 
     # ------------------------------------------------------------------------------------------------ slots
 
-    def _watch(self) -> None:
-        while not self._ended.wait(LOOK_SECONDS):
-            self._look()
-
     def _interchange(self) -> subprocess.Popen[bytes] | None:
         process: subprocess.Popen[bytes] | None = getattr(self._pool, "interchange_proc", None)
         return process
@@ -290,24 +285,27 @@ class ParslBackend:
         process = self._interchange()
         return process is not None and process.poll() is not None
 
-    def _look(self) -> None:
-        """Ask which nodes are connected, and answer for the tasks of an engine that has ended."""
-        pool = self._pool
-        if pool is None:
-            return
-        if self._is_cut_off() and not self._ended.is_set():
-            self._give_up("the interchange, which carries tasks to the jobs, has ended")
-        if pool.bad_state_is_set or self._is_cut_off():
-            alive: dict[str, int] = {}
-        else:
-            try:
-                managers = pool.connected_managers()
-            except Exception:  # noqa: BLE001 - the interchange is gone, or going
-                managers = []
-            alive = {m["manager"]: m["worker_count"] for m in managers if m["active"]}
-        with self._lock:
-            self._alive = alive
-            self._places = {key: place for key, place in self._places.items() if key[0] in alive}
+    def _watch(self, ended: threading.Event) -> None:
+        """Answer for the tasks of an interchange that has ended."""
+        while not ended.wait(LOOK_SECONDS):
+            if self._is_cut_off() and not ended.is_set():
+                self._give_up("the interchange, which carries tasks to the jobs, has ended")
+
+    def _count(self, ended: threading.Event) -> None:
+        """Ask which nodes are connected.
+
+        In a thread of its own: an interchange that dies between question and answer leaves it waiting for ever.
+        """
+        pool = cast("HighThroughputExecutor", self._pool)
+        while not ended.wait(LOOK_SECONDS):
+            managers = []
+            if not (pool.bad_state_is_set or self._is_cut_off()):
+                with contextlib.suppress(Exception):  # the interchange is going
+                    managers = pool.connected_managers()
+            with self._lock:
+                if not ended.is_set():
+                    self._alive = {m["manager"]: m["worker_count"] for m in managers if m["active"]}
+                    self._places = {key: place for key, place in self._places.items() if key[0] in self._alive}
 
     def slots(self) -> list[Slot]:
         """Return the slots of all nodes that are connected."""

@@ -106,11 +106,15 @@ def test_a_busy_child_that_is_killed_has_its_task_done_again(pool, caplog):
     assert any("is tried again: worker process" in m and "SIGKILL" in m for m in caplog.messages)
 
 
-def test_an_interchange_that_is_killed_is_brought_up_again(tmp_path):
+@pytest.mark.parametrize("stopped", [0.0, 2.5], ids=["at once", "with questions unanswered"])
+def test_an_interchange_that_is_killed_is_brought_up_again(tmp_path, stopped):
+    """The engine waits without end for answers: those to questions asked shortly before a death never come."""
     with Executor(backend=ParslBackend(jobs_config(tmp_path))) as executor:
         executor.map(tasks.double, [(1,)])
         process = executor.backend._interchange()
-        threading.Timer(0.5, process.kill).start()
+        if stopped:
+            threading.Timer(0.5, process.send_signal, [signal.SIGSTOP]).start()
+        threading.Timer(0.5 + stopped, process.kill).start()
         assert len(executor.map(tasks.sleep, [(0.1,)] * 40)) == 40
     assert list(tmp_path.iterdir()) == []
 
