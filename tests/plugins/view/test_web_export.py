@@ -13,6 +13,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from threading import Thread, current_thread
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -271,6 +272,34 @@ def test_a_folder_that_cannot_be_made_is_said_in_a_sentence(folder: Path, tmp_pa
     (tmp_path / "file").write_text("")
     assert run(["view", str(folder / "motion_pyramid"), "--export", str(tmp_path / "file" / "out"), "-q"]) == 1
     assert re.search(r"moraine: view: .*out cannot be written: not a directory; nothing", capsys.readouterr().err)
+
+
+def test_an_interrupt_while_threads_start_leaves_nothing(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The pool does not know yet of a thread during whose start the signal comes, and does not wait for it."""
+    start, started = Thread.start, list[Thread]()
+
+    def interrupted(thread: Thread) -> None:
+        start(thread)
+        if thread.name.startswith("ThreadPoolExecutor"):
+            started.append(thread)
+            if len(started) == 2:
+                raise KeyboardInterrupt
+
+    put = Folder.put
+
+    def late(to: Folder, name: str, data: bytes) -> None:
+        time.sleep(0.5 if current_thread() in started[1:] else 0)
+        put(to, name, data)
+
+    monkeypatch.setattr(Thread, "start", interrupted)
+    monkeypatch.setattr(Folder, "put", late)
+    assert run(["view", str(folder), "--export", str(tmp_path / "out"), "-q"]) == 130
+    for thread in started:
+        thread.join(30)
+    assert not any(thread.is_alive() for thread in started)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_an_export_that_is_killed_leaves_the_old_one_and_the_next_clears_up(folder: Path, tmp_path: Path) -> None:

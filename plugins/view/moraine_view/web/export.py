@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from threading import Lock
+from threading import Condition
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -94,10 +94,10 @@ def export(
         if (free := store.free_bytes(staging.folder)) < expected:
             msg = f"the export would take about {as_text(expected)}, and {as_text(free)} are free there"
             raise ValueError(msg)
-        folder = Folder(staging.data, most_bytes)
-        _write_page(layers, folder, planned, show)
-        jobs = [job for written in planned for job in _jobs(written)]
-        with ThreadPoolExecutor(min(8, 2 * (os.cpu_count() or 1))) as pool:
+        threads = min(8, 2 * (os.cpu_count() or 1))
+        with ThreadPoolExecutor(threads) as pool, Folder(staging.data, most_bytes) as folder:
+            _write_page(layers, folder, planned, show)
+            jobs = [job for written in planned for job in _jobs(written)]
             for number, _ in enumerate(pool.map(lambda job: job(folder), jobs), 1):
                 tenths = 10 * number // len(jobs)
                 if tenths > 10 * (number - 1) // len(jobs):
@@ -110,7 +110,9 @@ def export(
 
 
 class Folder:
-    """Where files are put, up to a size.
+    """Where files are put, up to a size, while its block runs.
+
+    A Ctrl-C while a pool of threads starts leaves one that nobody waits for; after the block it can write no more.
 
     Parameters
     ----------
@@ -124,7 +126,17 @@ class Folder:
         self.root = root
         self.most_bytes = most_bytes
         self.nbytes = 0
-        self._lock = Lock()
+        self._n_writing = 0
+        self._is_open = True
+        self._change = Condition()
+
+    def __enter__(self) -> Folder:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with self._change:
+            self._is_open = False
+            self._change.wait_for(lambda: not self._n_writing)
 
     def put(self, name: str, data: bytes) -> None:
         """Write a file, given its path in the folder.
@@ -134,14 +146,24 @@ class Folder:
         ValueError
             The files become too large.
         """
-        with self._lock:
+        with self._change:
             self.nbytes += len(data)
-        if self.nbytes > self.most_bytes:
-            msg = f"the export takes more than --max-size {as_text(self.most_bytes)}, against what a few tiles promised"
-            raise ValueError(msg)
-        path = self.root / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(data)
+            if self.nbytes > self.most_bytes:
+                size = as_text(self.most_bytes)
+                msg = f"the export takes more than --max-size {size}, against what a few tiles promised"
+                raise ValueError(msg)
+            if not self._is_open:
+                msg = f"{self.root}: the export has ended"
+                raise ValueError(msg)
+            self._n_writing += 1
+        try:
+            path = self.root / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(data)
+        finally:
+            with self._change:
+                self._n_writing -= 1
+                self._change.notify_all()
 
 
 @contextmanager
