@@ -138,7 +138,7 @@ class Training:
         begin, losses = time.monotonic(), list[float]()
         while self.step < chosen.steps and not self.stop:
             start = time.process_time()
-            for batch in scenes.raster_batches(chosen.batch, SIDE, self.gen, USES):
+            for batch in scenes.raster_batches(chosen.batch, SIDE, self.gen, USES, chosen.lost):
                 losses.append(self.train(batch))
             self.seconds += time.process_time() - start
             if self.step % chosen.every == 0:
@@ -160,6 +160,7 @@ def main() -> None:
     parser.add_argument("--hours", type=float, default=1e9, help="stop after so long, to go on later (hours)")
     parser.add_argument("--batch", type=int, default=12, help="patches of a step (count)")
     parser.add_argument("--rate", type=float, default=2e-3, help="learning rate (unitless)")
+    parser.add_argument("--lost", type=float, default=0.25, help="share of scenes with areas of pure noise (unitless)")
     parser.add_argument("--every", type=int, default=400, help=f"steps between lines; a multiple of {USES} (count)")
     parser.add_argument("--seed", type=int, default=1, help="of weights and scenes (unitless)")
     parser.add_argument("--device", default="cpu", help="cpu or cuda")

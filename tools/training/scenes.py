@@ -34,7 +34,7 @@ class Scenes:
     z
         Single-look interferograms, complex64, shape ``(n, h, w)``; missing samples are 0.
     clean
-        Phasors without noise, complex64, the same shape.
+        Phasors without noise, complex64, the same shape; 0 where there is nothing but noise.
     coh
         Coherence, 0 to 1, float32, the same shape.
     """
@@ -272,7 +272,7 @@ def interferogram(phase: Tensor, coh: Tensor, gen: torch.Generator, *, textured:
     return z
 
 
-def raster_batches(n: int, side: int, gen: torch.Generator, uses: int) -> Iterator[Scenes]:
+def raster_batches(n: int, side: int, gen: torch.Generator, uses: int, share_lost: float = 0) -> Iterator[Scenes]:
     """Yield training batches: scenes of all kinds, some with missing samples, some of unit modulus.
 
     Parameters
@@ -284,6 +284,9 @@ def raster_batches(n: int, side: int, gen: torch.Generator, uses: int) -> Iterat
     uses
         Number of batches, which share their clean phases and coherences: each time they are turned or mirrored, paired
         anew, and have noise of their own. That halves the time that scenes take.
+    share_lost
+        Share of interferograms with areas without any coherence, such as water. What phase the ground would have there
+        is not asked for: a lake is not to be filled in from its shores.
     """
     single = n // 2
     phase = torch.cat(
@@ -303,13 +306,24 @@ def raster_batches(n: int, side: int, gen: torch.Generator, uses: int) -> Iterat
         bright = targets(n, side, gen)
         seen = torch.where(bright.inside, phase + bright.offset, phase)
         sure = torch.where(bright.inside, coh.clamp(min=0.9), coh)
-        z = interferogram(seen, sure, gen) * torch.where(bright.inside, bright.gain.exp(), 1)
+        gain = torch.where(bright.inside, bright.gain.exp(), 1)
+        if share_lost:
+            water, dark = lost(n, side, gen, share_lost)
+            sure, gain = torch.where(water, 0, sure), torch.where(water, dark, gain)
+        z = interferogram(seen, sure, gen) * gain
         # phase-only stacks are filtered too
         z = torch.where(uniform((n, 1, 1), 0, 1, gen) < 0.15, z / z.abs().clamp(min=1e-12), z)
         turn = uniform((n, 1, 1), -pi, pi, gen)
-        clean = torch.polar(torch.ones_like(seen), seen + turn)
+        clean = torch.polar((sure > 0).float(), seen + turn)
         z = torch.where(missing(n, side, gen), 0, z * torch.polar(torch.ones_like(turn), turn))
         yield Scenes(z, clean, sure)
+
+
+def lost(n: int, side: int, gen: torch.Generator, share: float) -> tuple[Tensor, Tensor]:
+    """Return where a share of the images have no coherence, in areas of any size, such as water, and how bright."""
+    area = fractal(n, side, uniform((n,), 2.5, 4.5, gen), gen) > uniform((n, 1, 1), -2.5, 1.5, gen)
+    dark = torch.exp(-uniform((n, 1, 1), 0, 3, gen) * (uniform((n, 1, 1), 0, 1, gen) < 0.5))
+    return area & (uniform((n, 1, 1), 0, 1, gen) < share), dark
 
 
 def missing(n: int, side: int, gen: torch.Generator) -> Tensor:
