@@ -11,8 +11,8 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 PROJECTS := pyproject.toml $(wildcard plugins/*/pyproject.toml)
 TEST_TOOLS := $(shell sed -n '/^dev = \[/,/^\]/{s/^ *"\(.*\)",.*/"\1"/p}' pyproject.toml)
-# tests on all cores, and one more for those that wait; but few at a time: some fill memory on purpose
-SIDE_BY_SIDE := --numprocesses $(shell nproc | awk '{print ($$1 < 4) ? $$1 + 1 : 4}') --dist worksteal
+# tests on all cores, but few at a time: some fill memory on purpose
+SIDE_BY_SIDE := --numprocesses auto --maxprocesses 4 --dist worksteal
 
 # a browser for the tests of `moraine view`, which are skipped without; installed only where that needs no question
 BROWSER := command -v chromium chromium-browser google-chrome > /dev/null || { [ $$(id -u) = 0 ] && \

@@ -44,6 +44,13 @@ class Scatterers:
         return np.angle(ph * np.exp(-1j * (truth - truth[:, :1])))[:, 1:]
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Give the first test of a machine, in which all kernels are compiled, the time for that."""
+    for item in items:
+        if "scatterers" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.timeout(600))
+
+
 @pytest.fixture(scope="session")
 def scatterers(tmp_path_factory: pytest.TempPathFactory) -> Scatterers:
     """Twenty images in several raster chunks; so little motion that the phase of a window is that of its center."""
