@@ -214,16 +214,17 @@ class Chunk:
     @property
     def stored_nbytes(self) -> int:
         """Bytes that reading or writing the part decodes at a time: a stored chunk, or several that are small."""
-        chunk = prod(self.chunks or ()) * itemsize(self.dtype)
-        return chunk * min(join_count(chunk), (self._touched or (1,))[0])
+        return self._chunk_nbytes * min(join_count(self._chunk_nbytes), (self._touched or (1,))[0])
 
     @property
     def n_pieces(self) -> int:
         """How many reads of `stored_nbytes` the part is made of; 1 where its chunks are not known."""
-        if not self._touched:
-            return 1
-        rows, *others = self._touched
-        return -(-rows // join_count(prod(self.chunks or ()) * itemsize(self.dtype))) * prod(others)
+        rows, *others = self._touched or (1,)
+        return -(-rows // join_count(self._chunk_nbytes)) * prod(others)
+
+    @property
+    def _chunk_nbytes(self) -> int:
+        return prod(self.chunks or ()) * itemsize(self.dtype)
 
     @property
     def _touched(self) -> Shape:

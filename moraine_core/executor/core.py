@@ -261,9 +261,10 @@ class Executor:
         calls = [ChunkCall(task, cuda=cuda, shared=shared) for task in tasks]
         ahead = reading = 0
         if task_bytes:
-            readers = max(memory.usable_cores() // max(len(self._backend.slots()), 1), 1)
+            readers = memory.share_of_cores(len(self._backend.slots()))
             ahead = max((task.input_bytes + task.reading_bytes(readers) for task in tasks), default=0)
-            reading = max((task.reading_bytes(readers) - task.reading_bytes() for task in tasks), default=0)
+            if readers > 1:
+                reading = max((task.reading_bytes(readers) - task.reading_bytes() for task in tasks), default=0)
         return self.run(
             calls,
             desc,

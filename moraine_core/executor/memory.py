@@ -26,6 +26,11 @@ def usable_cores() -> int:
     return max(1, min([cores, *(ceil(quota) for quota in _cpu_quotas())]))
 
 
+def share_of_cores(count: int) -> int:
+    """Return how many threads each of so many workers may read and write with, at least one."""
+    return max(usable_cores() // max(count, 1), 1)
+
+
 def get_mem_avail(root: Path = Path("/sys/fs/cgroup"), process: Path = Path("/proc/self/cgroup")) -> int:
     """Return the memory, in bytes, that this machine and this process's cgroup still allow."""
     import psutil

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from moraine_core.errors import WorkerDiedError
 from moraine_core.executor import worker
 from moraine_core.executor.backend import Slot
-from moraine_core.executor.memory import usable_cores
+from moraine_core.executor.memory import share_of_cores
 from moraine_core.executor.message import Outcome
 from moraine_core.executor.worker import ALLOCATOR, SERIAL_LIBRARIES, STOP, STOP_SECONDS, UNGUARDED, Settings
 
@@ -161,7 +161,7 @@ class ProcessBackend:
         job: str = "",
     ) -> None:
         allocator = {name: value for name, value in ALLOCATOR.items() if name not in os.environ}
-        io_threads = {"MORAINE_IO_THREADS": str(max(usable_cores() // len(environs), 1))}
+        io_threads = {"MORAINE_IO_THREADS": str(share_of_cores(len(environs)))}
         self._environs = [{**SERIAL_LIBRARIES, **allocator, **io_threads, **environ} for environ in environs]
         self._settings = settings
         self._scratch = scratch

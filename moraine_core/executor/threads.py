@@ -12,7 +12,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from moraine_core.executor.backend import Slot
-from moraine_core.executor.memory import usable_cores
+from moraine_core.executor.memory import share_of_cores
 from moraine_core.executor.worker import SERIAL_LIBRARIES, STOP_SECONDS, run_packed
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ class ThreadBackend:
         """Start the threads, and switch the threads of numerical libraries off for as long as they live."""
         if self._threads:
             return
-        self._serial.enter_context(serial_libraries(io_threads=max(usable_cores() // self._count, 1)))
+        self._serial.enter_context(serial_libraries(io_threads=share_of_cores(self._count)))
         self._load = [0] * self._count
         for number in range(self._count):
             self._inboxes.append(queue.SimpleQueue())
