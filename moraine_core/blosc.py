@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from zarr.abc.codec import Codec
 
 HEADER = 16
-"""Bytes of a header (format of Blosc 1): at byte 4 the size of the values, at byte 12 that of the chunk."""
+"""Bytes of a header; the last four of them are the size of the chunk (format of Blosc 1)."""
 
 
 def guarded(array: zarr.AsyncArray[Any]) -> zarr.AsyncArray[Any]:
@@ -48,18 +48,11 @@ def _guarded(codecs: Iterable[Codec]) -> Iterator[Codec]:
             yield codec
 
 
-def sizes(packed: Any) -> tuple[int, int]:
-    """Return the bytes of a chunk's values and of the chunk itself, as its header says; of what has none, 0 and 16."""
-    data = memoryview(packed).cast("B")
-    if len(data) < HEADER:
-        return 0, HEADER
-    return int.from_bytes(data[4:8], "little"), int.from_bytes(data[12:16], "little")
-
-
 def _check(packed: Any) -> None:
-    there, (_, size) = memoryview(packed).nbytes, sizes(packed)
-    if there < size:
-        msg = f"a chunk was cut short: {there} of {size} bytes are there"
+    data = memoryview(packed).cast("B")
+    size = int.from_bytes(data[HEADER - 4 : HEADER], "little") if len(data) >= HEADER else HEADER
+    if len(data) < size:
+        msg = f"a chunk was cut short: {len(data)} of {size} bytes are there"
         raise ValueError(msg)
 
 

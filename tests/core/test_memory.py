@@ -21,12 +21,15 @@ from moraine_core import Array, Chunk, ChunkTask, Executor, Layout, Output, Plan
 from moraine_core.errors import MemoryBudgetError
 from moraine_core.executor import memory
 from moraine_core.executor.memory import get_mem_avail, gib, usable_cores
+from moraine_core.executor.processes import ProcessBackend
+from moraine_core.executor.worker import Settings
 from moraine_core.options import Workers
 from moraine_core.plan import SCRATCH
 from moraine_core.run import run_command
 from moraine_core.store import create, describe
 from moraine_core.task import ChunkCall
 from moraine_core.testing.data import read_array, write_array
+from moraine_core.testing.memory import EXACT
 
 MIB, GIB = 2**20, 2**30
 
@@ -362,7 +365,9 @@ def test_memory_does_not_grow_with_the_number_of_tasks(kind, tmp_path):
     for count in (64, 512):  # with fewer it is over before its peak is seen
         out = Layout(str(tmp_path / f"{count}.zarr"), (count * chunk,), "float64", (chunk,))
         create(out, out.path)
-        with Executor(**kind) as executor:
+        # processes without the holes of their heaps, which are as chance will have it
+        backend = ProcessBackend([EXACT] * 2, Settings()) if "processes" in kind else None
+        with Executor(**kind, backend=backend) as executor:
             work = [
                 ChunkTask("executor_tasks:add_one", [Chunk(source, b)], [Chunk(out, b)])
                 for b in blocks(out.shape, out.chunks)
@@ -370,8 +375,7 @@ def test_memory_does_not_grow_with_the_number_of_tasks(kind, tmp_path):
             executor.run_chunk_tasks(work, desc="x", task_bytes=work[0].nbytes)
             peaks.append(executor.peak_bytes)
         here.append(sum(memory.resident(os.getpid())))
-    # 896 MiB more went through; the holes of three heaps, which nobody controls, are a few tens of MiB
-    assert peaks[1] < peaks[0] + 150 * MIB
+    assert peaks[1] < 1.1 * peaks[0] + 20 * MIB  # 896 MiB went through
     assert here[1] < here[0] + 50 * MIB
 
 
