@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import zarr
 
+from moraine_core.store import open_array
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
@@ -50,7 +52,7 @@ class Pyramid:
 
     def array(self, name: str) -> zarr.Array[Any]:
         """Open one of the pyramid's arrays, read only."""
-        return zarr.open_array(self.path / f"{name}.zarr", mode="r")
+        return open_array(self.path / f"{name}.zarr")
 
     def read(self, name: str, part: tuple[slice, ...], channel: tuple[int, ...] = ()) -> NDArray[Any]:
         """Read a spatial part of one channel of an array."""
@@ -103,7 +105,7 @@ def open_pyramid(path: Path) -> Pyramid:
     level0, marker = found
     rows, cols = level0.shape[:2]
     is_cloud = marker.get("kind") == "point cloud"
-    data = zarr.open_array(path / "pc.zarr", mode="r") if is_cloud else level0
+    data = open_array(path / "pc.zarr") if is_cloud else level0
     crs, x0, y0, cell = _cloud_grid(path, rows, cols) if is_cloud else ("grid", 0.0, 0.0, 1.0)
     return Pyramid(
         path=path,
@@ -208,8 +210,8 @@ def _crs(path: Path, x0: float, y0: float, xm: float, ym: float) -> Crs:
 def _starts_whole(path: Path) -> bool:
     """Look at the first coordinates only: those of a map are practically never whole numbers."""
     try:
-        heads = [zarr.open_array(path / f"{axis}.zarr", mode="r")[:1000] for axis in "xy"]
-    except (OSError, RuntimeError, EOFError) as error:
+        heads = [open_array(path / f"{axis}.zarr")[:1000] for axis in "xy"]
+    except (OSError, RuntimeError, EOFError, ValueError) as error:
         msg = f"{path}: the coordinates in x.zarr and y.zarr cannot be read: {error}"
         raise ValueError(msg) from error
     return all(bool(np.all(np.asarray(head) == np.rint(np.asarray(head, dtype=np.float64)))) for head in heads)

@@ -6,8 +6,8 @@ import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import zarr
 
+from moraine_core.store import open_array
 from moraine_view import kernels
 from moraine_view.pyramid import count_levels, read_marker
 
@@ -37,7 +37,7 @@ def summarize(path: Path) -> dict[str, Any] | None:
         return None
     level0, marker = found
     is_cloud = marker.get("kind") == "point cloud"
-    data = zarr.open_array(path / "pc.zarr", mode="r") if is_cloud else level0
+    data = open_array(path / "pc.zarr") if is_cloud else level0
     level, stats = 0, marker.get("stats")
     if not stats:
         level, stats = _measured(path, is_cloud=is_cloud)
@@ -57,12 +57,12 @@ def summarize(path: Path) -> dict[str, Any] | None:
 
 def _measured(path: Path, *, is_cloud: bool) -> tuple[int, dict[str, Any]]:
     """Measure the finest level that is small enough; return its number and the record."""
-    levels = [zarr.open_array(path / f"{level}.zarr", mode="r") for level in range(count_levels(path))]
+    levels = [open_array(path / f"{level}.zarr") for level in range(count_levels(path))]
     small = (level for level, array in enumerate(levels) if array.nbytes <= MOST_BYTES)
     level = next(small, len(levels) - 1)
     values = np.asarray(levels[level][...])
     if is_cloud:
-        index = np.asarray(zarr.open_array(path / f"idx_{level}.zarr", mode="r")[...])
+        index = np.asarray(open_array(path / f"idx_{level}.zarr")[...])
         values = values[index >= 0]
     images = values.reshape(-1, math.prod(levels[level].shape[2:])).T
     lines, _ = kernels.measure_lines(images, images.shape[1])

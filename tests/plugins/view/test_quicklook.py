@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import shutil
 import subprocess
 import sys
 from typing import TYPE_CHECKING, Any
@@ -291,6 +292,21 @@ def test_only_the_needed_level_is_read(tmp_path: Path) -> None:
             if chunk.is_file():
                 chunk.write_bytes(b"broken")
     quicklook(path, tmp_path / "p.png", width=16)
+
+
+def test_a_level_of_which_half_is_there_is_an_error(tmp_path: Path) -> None:
+    """Blosc by itself would draw what lies behind the chunk in memory, or end the process."""
+    noise = np.random.default_rng(0).normal(size=(64, 64)).astype(np.float32)
+    path = raster(tmp_path / "p", noise)
+    attributes = dict(zarr.open_array(path / "0.zarr", mode="r").attrs)
+    shutil.rmtree(path / "0.zarr")
+    codec = zarr.codecs.BloscCodec(cname="lz4")
+    array = zarr.create_array(str(path / "0.zarr"), data=noise, chunks=(64, 64), compressors=codec)
+    array.attrs.update(attributes)
+    chunk = path / "0.zarr" / "c" / "0" / "0"
+    os.truncate(chunk, chunk.stat().st_size // 2)
+    with pytest.raises(ValueError, match="cut short"):
+        quicklook(path, tmp_path / "p.png", width=64)
 
 
 def test_north_is_up_on_a_map(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import zarr
 
-from moraine_core.store import PROVENANCE
+from moraine_core.store import PROVENANCE, open_array
 from moraine_view.web.reader import IncompleteError
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ class Ground:
 
     def _read(self, path: Path, part: tuple[slice, slice]) -> Any:
         try:
-            array = zarr.open_array(path, mode="r")
+            array = open_array(path)
         except (OSError, ValueError, KeyError) as error:
             msg = f"{path.parent.name}/{path.name} cannot be opened"
             raise IncompleteError(msg) from error
